@@ -1,0 +1,41 @@
+# `make demo` and `make test` are all a newcomer needs: both build the environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OUT ?= results
+
+.PHONY: setup demo test test-slow lint format clean
+
+setup: $(STAMP)
+
+# Installed again only when pyproject.toml changes; the package itself is editable.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("mtbayes needs Python 3.11 or newer; try: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/mtbayes reproduce toy --out $(OUT)
+
+test: lint
+	$(BIN)/python -m pytest
+
+# What `make test` leaves out because it takes longer.
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) results build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Families of ensembling distributions q, one file each."""
