@@ -176,3 +176,16 @@ def _float_array(name: str, values: Any) -> FloatArray:
             f"{name} must be an array of numbers, got {type(values).__name__}. "
             "Convert it with numpy.asarray first."
         ) from None
+
+
+def finite(name: str, values: Any, remedy: str) -> FloatArray:
+    """An array of numbers in double precision, free of NaN and infinities."""
+    array = _float_array(name, values)
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        where = tuple(bad[0].tolist())
+        raise InvalidInput(
+            f"{name} must be finite, got {array[where]}"
+            f"{f' at {list(where)}' if where else ''} ({len(bad)} such entries). {remedy}"
+        )
+    return array

@@ -234,7 +234,7 @@ class _Descent:
             for b, log_q, value, target in zip(active, proposals, values, targets, strict=True):
                 self._judge(b, log_q, value, target)
 
-    def _propose(self, b: int) -> FloatArray:
+    def _propose(self, b: Any) -> FloatArray:
         log_q, target, damping, past = self.log_q[b], self.target[b], self.damping[b], self.pasts[b]
         if past.moves:
             return log_q + past.step(target - log_q, np.exp(log_q), damping)
@@ -244,7 +244,7 @@ class _Descent:
                 return np.logaddexp(np.log1p(-damping) + log_q, np.log(damping) + target)
         return log_q + damping * (target - log_q)
 
-    def _judge(self, b: int, log_q: FloatArray, value: float, target: FloatArray) -> None:
+    def _judge(self, b: Any, log_q: FloatArray, value: float, target: FloatArray) -> None:
         self.steps[b] += 1
         past = self.pasts[b]
         if value <= self.value[b]:
