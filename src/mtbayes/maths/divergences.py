@@ -28,7 +28,9 @@ def tsallis_entropy(p: Array, t: Array, *, spacing: float = 1.0, axis: int = -1)
     """
     xp, p = _prepare(t, p)
     log_p = _log_on_support(xp, p)
-    terms = xp.where(p > 0, xp.exp(t * log_p) * log_t_of_any_order(log_p, t), 0.0)
+    # p^t log_t p = p log_(2-t) p: of the two, take the one whose factors cannot overflow.
+    factor = xp.exp(xp.minimum(t, 1.0) * log_p)
+    terms = xp.where(p > 0, factor * log_t_of_any_order(log_p, xp.minimum(t, 2 - t)), 0.0)
     return -spacing * xp.sum(terms, axis=axis)
 
 
@@ -67,16 +69,17 @@ def renyi_divergence(
     1.386294361119...
     """
     xp, p, q = _prepare(t, p, q)
-    tsallis = tsallis_divergence(p, q, t, spacing=spacing, axis=axis)
     a = 1 - t
-    # Near order 1, or for close p and q, through the Tsallis divergence; elsewhere the integral
-    # itself, which keeps its digits when p and q hardly overlap.
-    near = xp.abs(a * tsallis) < 0.5
-    log_q = xp.where(q > 0, a * _log_on_support(xp, q), xp.where(a > 0, -xp.inf, xp.inf))
+    log_q = xp.where(q > 0, a * _log_on_support(xp, q), xp.where(a < 0, xp.inf, -xp.inf))
     exponent = xp.where(p > 0, t * _log_on_support(xp, p) + log_q, -xp.inf)
     log_integral = _logsumexp(xp, exponent, axis) + np.log(spacing)
-    far = log_integral / -xp.where(near, 1.0, a)
-    return xp.where(near, -log_exp_t(-xp.where(near, tsallis, 0.0), t), far)
+    # Near order 1, or for close p and q, through the Tsallis divergence; elsewhere the integral
+    # itself, which keeps its digits when p and q hardly overlap. Where it is not used, the Tsallis
+    # divergence is that of p from p, lest it overflow and spoil the gradient.
+    near = (a == 0) | (xp.abs(log_integral) < 0.5)
+    q_near = xp.where(xp.expand_dims(near, axis), q, p)
+    tsallis = tsallis_divergence(p, q_near, t, spacing=spacing, axis=axis)
+    return xp.where(near, -log_exp_t(-tsallis, t), log_integral / -xp.where(near, 1.0, a))
 
 
 def kl_divergence(p: Array, q: Array, *, spacing: float = 1.0, axis: int = -1) -> Array:

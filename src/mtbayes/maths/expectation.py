@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import rgamma
+from scipy.special import logsumexp, rgamma
 
 from mtbayes import _check
 from mtbayes.maths.tlog import log_t_of_any_order
@@ -32,6 +32,7 @@ from mtbayes.types import FloatArray
 _STEP = 0.35
 _BLOCK = 64
 _TINY = 1e-16
+_UNDERFLOW = 1e-290  # a sum below may have lost terms
 _TABLE_BYTES = 2**24
 _CACHE_BYTES = 2**28
 
@@ -93,13 +94,15 @@ class MultiSample:
         spread = finite & (m > 1) & (t > 0)
         for start in range(0, n, length):
             rows = slice(start, min(start + length, n))
-            mean = (self.p[rows] @ q.T)[:, :, None]
+            log_mean = self._log_mean(rows, q)[:, :, None]
             with np.errstate(divide="ignore"):
-                log_total = np.log(own * self.p[rows, None] + rest * mean)
+                log_total = np.logaddexp(
+                    np.log(own) + self.log_p[rows, None], np.log(rest) + log_mean
+                )
             value = log_t_of_any_order(log_total, 1 - a)
             if spread.any():
                 value[:, spread] -= self._integral(
-                    rows, q[spread], mean[:, spread], rest[spread], a[spread]
+                    rows, q[spread], log_mean[:, spread], rest[spread], a[spread]
                 )
             # log_t(c s) = log_t(c) + c^a log_t(s) undoes the units and divides by m.
             scale = self.top[rows, None, None] - log_m
@@ -125,22 +128,30 @@ class MultiSample:
     def _slope_of_mean(
         self, rows: slice, q: FloatArray, t: FloatArray, weight: FloatArray
     ) -> FloatArray:
-        p, mean = self.p[rows], q @ self.p[rows].T
+        log_p = self.log_p[rows]
+        log_factor = (1 - t[:, None]) * self.top[rows] - t[:, None] * self._log_mean(rows, q).T
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = np.exp(np.where(np.isneginf(log_p), -np.inf, log_factor[:, :, None] + log_p))
+        result: FloatArray = np.einsum("i,big->bg", weight, slope)
+        return result
+
+    def _log_mean(self, rows: slice, q: FloatArray) -> FloatArray:
+        """log Σ_g q_g p_g, as [rows, B]; -inf only where it is exactly 0."""
+        mean = self.p[rows] @ q.T
+        i, b = np.nonzero(mean < _UNDERFLOW)
         with np.errstate(divide="ignore"):
-            log_factor = (1 - t[:, None]) * self.top[rows] - t[:, None] * np.log(mean)
-        result: FloatArray = (weight * np.exp(log_factor)) @ p
+            result: FloatArray = np.log(mean)
+            result[i, b] = logsumexp(self.log_p[rows][i] + np.log(q[b]), axis=-1)
         return result
 
     def _integral(
-        self, rows: slice, q: FloatArray, mean: FloatArray, others: FloatArray, a: FloatArray
+        self, rows: slice, q: FloatArray, log_mean: FloatArray, others: FloatArray, a: FloatArray
     ) -> FloatArray:
         """∫ e^{-u p_θ} w(u) dlog u, as [rows, B, G]; `others` is m-1."""
-        with np.errstate(divide="ignore"):
-            log_mean = np.log(mean)
-        total = np.zeros((len(mean), *q.shape))
+        total = np.zeros((len(log_mean), *q.shape))
         gain = _STEP * rgamma(1 - a)
-        log_p = self.log_p[rows]
-        last = math.ceil((4.0 - log_p[np.isfinite(log_p)].min(initial=0.0)) / _STEP)
+        rates = np.concatenate([self.log_p[rows].ravel(), log_mean.ravel()])
+        last = math.ceil((4.0 - rates[np.isfinite(rates)].min(initial=0.0)) / _STEP)
         k = _first_node(float(others.max()), float(a.max()))
         while True:
             v = _STEP * np.arange(k, k + _BLOCK)
@@ -157,12 +168,13 @@ class MultiSample:
             if np.all(size[:, -1] * np.exp(log_product[..., -1]) < _TINY):
                 return total
             if k > last:
-                return total + self._tail(rows, q, others, a, gain, k)
+                return total + self._tail(rows, q, log_mean, others, a, gain, k)
 
     def _tail(
         self,
         rows: slice,
         q: FloatArray,
+        log_mean: FloatArray,
         others: FloatArray,
         a: FloatArray,
         gain: FloatArray,
@@ -171,12 +183,13 @@ class MultiSample:
         """What is left where only likelihoods of exactly 0 keep the integrand alive.
 
         There it is a pure e^{-a v}, whose remaining sum is geometric; at t = 1 it is infinite.
+        Where the mean is 0 as well, there is nothing to integrate.
         """
         impossible = np.isneginf(self.log_p[rows]).astype(float)
         alive = (impossible @ q.T)[:, :, None] ** others * impossible[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             rest = gain * np.exp(-a * _STEP * k) / -np.expm1(-a * _STEP)
-            return np.where(alive > 0, alive * rest, 0.0)
+            return np.where((alive > 0) & np.isfinite(log_mean), alive * rest, 0.0)
 
     def _table(self, rows: slice, k: int) -> FloatArray:
         """expm1(-u p_g) for the block of nodes from k, as [rows, G, nodes]."""

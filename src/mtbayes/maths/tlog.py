@@ -7,11 +7,14 @@ JAX's own precision, differentiable in every argument (t too, also at t = 1).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 
 from mtbayes import _check
 from mtbayes.types import Array
@@ -120,17 +123,25 @@ def _series(z: Array, coefficients: list[float]) -> Array:
     return total
 
 
+def _along(value: Array, *terms: tuple[Any, Callable[[], Array]]) -> Array:
+    """Sum of slope times tangent; an argument held fixed adds nothing, infinite slope or not."""
+    moved = [slope() * d for d, slope in terms if not isinstance(d, SymbolicZero)]
+    return sum(moved, start=jnp.zeros_like(value))
+
+
 @jax.custom_jvp
 def _log_t_from_log_jax(log_x: Array, t: Array) -> Array:
     return _log_t_value(jnp, log_x, t)
 
 
-@_log_t_from_log_jax.defjvp
+@partial(_log_t_from_log_jax.defjvp, symbolic_zeros=True)
 def _log_t_from_log_jvp(primals: Any, tangents: Any) -> Any:
     (log_x, t), (d_log_x, d_t) = primals, tangents
-    return (
-        _log_t_from_log_jax(log_x, t),
-        _power(log_x, 1 - t) * d_log_x + _log_t_slope_in_t(log_x, t) * d_t,
+    value = _log_t_from_log_jax(log_x, t)
+    return value, _along(
+        value,
+        (d_log_x, lambda: _power(log_x, 1 - t)),
+        (d_t, lambda: _log_t_slope_in_t(log_x, t)),
     )
 
 
@@ -158,11 +169,15 @@ def _log_t_jax(x: Array, t: Array) -> Array:
     return _log_t_value(jnp, jnp.log(x), t)
 
 
-@_log_t_jax.defjvp
+@partial(_log_t_jax.defjvp, symbolic_zeros=True)
 def _log_t_jvp(primals: Any, tangents: Any) -> Any:
     (x, t), (d_x, d_t) = primals, tangents
-    slope_in_x = jnp.where(t == 0, 1.0, x ** -jnp.where(t == 0, 1.0, t))
-    return _log_t_jax(x, t), slope_in_x * d_x + _log_t_slope_in_t(jnp.log(x), t) * d_t
+    value = _log_t_jax(x, t)
+    return value, _along(
+        value,
+        (d_x, lambda: jnp.where(t == 0, 1.0, x ** -jnp.where(t == 0, 1.0, t))),
+        (d_t, lambda: _log_t_slope_in_t(jnp.log(x), t)),
+    )
 
 
 @jax.custom_jvp
@@ -170,12 +185,15 @@ def _log_exp_t_jax(y: Array, t: Array) -> Array:
     return _log_exp_t_value(jnp, y, t)
 
 
-@_log_exp_t_jax.defjvp
+@partial(_log_exp_t_jax.defjvp, symbolic_zeros=True)
 def _log_exp_t_jvp(primals: Any, tangents: Any) -> Any:
     (y, t), (d_y, d_t) = primals, tangents
+    value = _log_exp_t_jax(y, t)
     inside = (1 - t) * y > -1
     slope_in_y = jnp.where(inside, 1 / jnp.where(inside, 1 + (1 - t) * y, 1.0), 0.0)
-    return _log_exp_t_jax(y, t), slope_in_y * d_y + _log_exp_t_slope_in_t(y, t) * d_t
+    return value, _along(
+        value, (d_y, lambda: slope_in_y), (d_t, lambda: _log_exp_t_slope_in_t(y, t))
+    )
 
 
 # With z = (1-t) y the slope in t is y^2 (log(1+z) - z/(1+z))/z^2, again a 0/0 at z = 0.
@@ -198,11 +216,13 @@ def _exp_t_jax(y: Array, t: Array) -> Array:
     return jnp.exp(_log_exp_t_jax(y, t))
 
 
-@_exp_t_jax.defjvp
+@partial(_exp_t_jax.defjvp, symbolic_zeros=True)
 def _exp_t_jvp(primals: Any, tangents: Any) -> Any:
     (y, t), (d_y, d_t) = primals, tangents
     value = _exp_t_jax(y, t)
     inside = (1 - t) * y > -1
     log_value = _log_exp_t_jax(jnp.where(inside, y, 0.0), t)
     slope_in_y = jnp.where(inside, jnp.exp(t * log_value), 0.0)
-    return value, slope_in_y * d_y + value * _log_exp_t_slope_in_t(y, t) * d_t
+    return value, _along(
+        value, (d_y, lambda: slope_in_y), (d_t, lambda: value * _log_exp_t_slope_in_t(y, t))
+    )

@@ -108,12 +108,10 @@ def _grids(p: Array, q: Array, spacing: float) -> tuple[FloatArray, FloatArray, 
     try:
         shape = np.broadcast_shapes(p.shape, q.shape)
     except ValueError:
-        shape = ()
-    if p.shape[-1] != q.shape[-1] or not shape:
         raise InvalidInput(
             f"p and q must be given on one grid, got shapes {p.shape} and {q.shape}. "
             "Evaluate both densities at the same points."
-        )
+        ) from None
     return np.broadcast_to(p, shape), np.broadcast_to(q, shape), spacing
 
 

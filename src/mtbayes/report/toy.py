@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from rich import box
 from rich.table import Table
 
 from mtbayes.experiments.tidy import Row, read_columns, read_rows
@@ -46,7 +47,7 @@ def tables(out: Path) -> list[Any]:
     def spread(beta: Callable[[int], float]) -> Callable[[int, float], str]:
         def cell(m: int, t: float) -> str:
             values = random[m, t, beta(m)]
-            return f"{np.mean(values):.3f} ±{np.std(values, ddof=1):.3f}"
+            return f"{_short(np.mean(values))} ±{_short(np.std(values, ddof=1), 2)}"
 
         return cell
 
@@ -62,32 +63,43 @@ def tables(out: Path) -> list[Any]:
 def _beside(ours: dict[tuple[int, float], float]) -> Callable[[int, float], str]:
     def cell(m: int, t: float) -> str:
         paper = TABLE_3.get(m)
-        shown = f"{paper[TEMPERATURES.index(t)]:.2f}" if paper else "-"
-        return f"{ours[m, t]:.3f} ({shown})"
+        shown = _short(paper[TEMPERATURES.index(t)], 2) if paper else "-"
+        return f"{_short(ours[m, t])} ({shown})"
 
     return cell
 
 
+def _short(value: Any, digits: int = 3) -> str:
+    return f"{value:.{digits}f}".removeprefix("0")
+
+
 def _table(title: str, cell: Callable[[int, float], str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("")
+    table = _blank(title)
+    table.add_column("", no_wrap=True)
     for t in TEMPERATURES:
-        table.add_column(f"t = {t:g}", justify="right", no_wrap=True)
+        table.add_column(f"t={t:g}", justify="right", no_wrap=True)
     for m in MEMBERS:
-        table.add_row(f"m = {m}", *(cell(m, t) for t in TEMPERATURES))
+        table.add_row(f"m={m}", *(cell(m, t) for t in TEMPERATURES))
     return table
 
 
 def _table_1(ours: dict[tuple[int, float], float]) -> Table:
-    table = Table(
-        title="Table I: total variation from ν, ours (paper)",
+    table = _blank("Table I: total variation from ν, ours (paper)")
+    for m, t in TABLE_1:
+        table.add_column(f"m={m}, t={t:g}", justify="right", no_wrap=True)
+    table.add_row(*(f"{_short(ours[c])} ({_short(paper, 2)})" for c, paper in TABLE_1.items()))
+    return table
+
+
+def _blank(title: str) -> Table:
+    return Table(
+        title=title,
         title_justify="left",
         title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
     )
-    for m, t in TABLE_1:
-        table.add_column(f"m = {m}, t = {t:g}", justify="right")
-    table.add_row(*(f"{ours[cell]:.3f} ({paper:.2f})" for cell, paper in TABLE_1.items()))
-    return table
 
 
 def _data_and_truth(

@@ -1,0 +1,85 @@
+"""The command, end to end."""
+
+import csv
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from mtbayes.cli import app
+from mtbayes.experiments import COLUMNS, toy
+
+run = CliRunner().invoke
+
+
+@pytest.fixture
+def few_data_sets(monkeypatch):
+    monkeypatch.setattr(toy, "DATA_SETS", 2)
+
+
+def test_reproduce_toy(tmp_path, few_data_sets):
+    result = run(app, ["reproduce", "toy", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    for name in ("fig1-toy", "fig9-toy", "random-data-sets"):
+        assert (tmp_path / "toy" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / "toy" / f"{name}.svg").read_text()
+    assert (tmp_path / "tlog" / "fig2-tlog.png").exists()
+    rows = list(csv.DictReader((tmp_path / "toy" / "results.csv").read_text().splitlines()))
+    assert tuple(rows[0]) == COLUMNS
+    assert {r["dataset"] for r in rows} == {"matched", "random"}
+    assert len({tuple(r.items()) for r in rows}) == len(rows)
+    assert re.search(r"\.593 \(\.59\)", result.output)
+    assert "fig1-toy.png" in result.output.replace("\n", "")
+    assert not [p for p in tmp_path.rglob(".*") if p.is_file()]
+
+
+def test_drawing_again_computes_nothing(tmp_path, few_data_sets, monkeypatch):
+    from mtbayes.report import REPORTS
+
+    assert run(app, ["reproduce", "toy", "--out", str(tmp_path)]).exit_code == 0
+    first = (tmp_path / "toy" / "fig1-toy.svg").read_bytes()
+    monkeypatch.setattr(toy, "fixed_points", None)
+    REPORTS["toy"].draw(tmp_path)
+    assert (tmp_path / "toy" / "fig1-toy.svg").read_bytes() == first
+
+
+def test_unknown_name_lists_the_known():
+    result = run(app, ["reproduce", "tyo"])
+    assert result.exit_code == 2
+    assert "'toy'" in result.output
+    assert "'tyo'" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_no_name_is_bad_usage():
+    assert run(app, ["reproduce"]).exit_code == 2
+
+
+def test_list_and_version():
+    assert "toy" in run(app, ["reproduce", "--list"]).output
+    assert re.match(r"mtbayes \d+\.\d+", run(app, ["--version"]).output)
+
+
+def test_folder_that_cannot_be_written(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = run(app, ["reproduce", "tlog", "--out", str(blocked)])
+    assert result.exit_code == 1
+    assert "--out" in result.output
+
+
+def test_import_is_light():
+    code = "import mtbayes, sys; print({'jax', 'matplotlib', 'scipy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_every_public_name_loads():
+    import mtbayes
+
+    for name in mtbayes.__all__:
+        assert getattr(mtbayes, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = mtbayes.nothing
