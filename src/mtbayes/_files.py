@@ -1,12 +1,24 @@
-"""Writing files so that nobody ever finds half of one."""
+"""Files that nobody ever finds half of, and arrays in them: safetensors with JSON, never code."""
 
 from __future__ import annotations
 
+import json
 import os
+import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from mtbayes.errors import InvalidInput
+
+_FORMAT = "mtbayes"
+_VERSION = 1
 
 
 @contextmanager
@@ -31,6 +43,35 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Write named arrays and JSON settings as one file, atomically."""
+    header = {"format": _FORMAT, "version": str(_VERSION), "settings": json.dumps(dict(settings))}
+    data = save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata=header)
+    with atomic(Path(path)) as temporary:
+        temporary.write_bytes(data)
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `write_arrays` wrote; a damaged or foreign file is an InvalidInput."""
+    data = Path(path).read_bytes()
+    try:
+        arrays = load(data)
+        size = struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8 : 8 + size])["__metadata__"]
+        settings = json.loads(header["settings"])
+    except (SafetensorError, KeyError, ValueError, TypeError, struct.error) as error:
+        raise InvalidInput(
+            f"{path} is damaged or was not written by mtbayes ({type(error).__name__}). Delete it, "
+            "or give another path."
+        ) from None
+    if header.get("format") != _FORMAT or int(header["version"]) > _VERSION:
+        raise InvalidInput(
+            f"{path} has format {header.get('format')!r} version {header.get('version')}, and this "
+            f"mtbayes reads {_FORMAT!r} up to version {_VERSION}. Update mtbayes."
+        )
+    return arrays, settings
 
 
 def _umask() -> int:

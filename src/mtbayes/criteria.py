@@ -3,10 +3,47 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
+from mtbayes.maths.tlog import log_t_of_any_order
+from mtbayes.types import Array
+
+
+class Objective(Protocol):
+    """What a solver needs of a criterion: a loss a row, and the regulariser's weight and order.
+
+    The rivals' criteria have it too, so that each is one setting of the same engine.
+    """
+
+    @property
+    def m(self) -> float:
+        """Members that enter a row's loss together."""
+
+    @property
+    def t_p(self) -> float:
+        """Order of the regulariser."""
+
+    @property
+    def power(self) -> float | None:
+        """The power whose integral over targets the loss needs, if any."""
+
+    def regulariser_weight(self, n: float) -> float:
+        """Weight of the divergence beside the mean loss over n rows."""
+
+    def numbers(self) -> tuple[float, ...]:
+        """What `rows` takes as traced values, so that one compiled program serves them all."""
+
+    def template(self) -> Objective:
+        """The criterion without those numbers: what a compiled program depends on."""
+
+    def rows(self, log_lik: Array, log_integral: Array | None, *numbers: Array) -> Array:
+        """The loss of each row, [n], from log_lik[S, n] (S a multiple of m)."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +86,36 @@ class Criterion:
                 "beta = math.inf for the ensemble's loss alone."
             )
 
+    power = None
+
     def regulariser_weight(self, n: float) -> float:
         """m/(n·beta), the weight of the divergence beside the mean loss over n rows."""
         return 0.0 if math.isinf(self.beta) else self.m / (n * self.beta)
+
+    def numbers(self) -> tuple[float, ...]:
+        """T alone: one compiled program serves all t."""
+        return (float(self.t),)
+
+    def template(self) -> Criterion:
+        """The criterion with t and beta set aside."""
+        return replace(self, t=1.0, beta=math.inf)
+
+    def rows(self, log_lik: Array, log_integral: Array | None, *numbers: Array) -> Array:
+        """-log_t of the mean of m likelihoods, averaged over the S/m groups: [S, n] -> [n].
+
+        >>> Criterion(m=2, t=1.0).rows(jnp.log(jnp.array([[0.9], [0.1]])), None, 1.0).round(4)
+        Array([0.6931], dtype=float32)
+        """
+        (t,) = numbers
+        return multi_sample_loss(log_lik, self.m, t)
+
+
+def multi_sample_loss(log_lik: Array, m: float, t: Array) -> Array:
+    """R_t^m by Monte Carlo: log_lik[S, n] in S/m groups of m independent draws -> [n].
+
+    m = math.inf takes all S draws for the whole ensemble.
+    """
+    size = log_lik.shape[0] if math.isinf(m) else int(m)
+    groups = log_lik.reshape(-1, size, *log_lik.shape[1:])
+    log_mean = jax.nn.logsumexp(groups, axis=1) - math.log(size)
+    return -jnp.mean(log_t_of_any_order(log_mean, t), axis=0)

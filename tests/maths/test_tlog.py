@@ -194,7 +194,7 @@ def test_vmap_over_temperatures(f, x64):
 # Derivatives: at every temperature and argument at once, so that JAX compiles once a test
 
 GRADIENT_LOG_XS = [-1e6, -700, -50, -3.7, -0.31, -0.29, -1e-3, -1e-9, 0, 1e-9, 0.29, 0.31, 3.7, 600]
-GRADIENT_XS = [1e-200, 1e-8, 0.3, 0.75, 1, 1 + 1e-9, 2.5, 1e8]
+GRADIENT_XS = [1e-12, 1e-8, 0.3, 0.75, 1, 1 + 1e-9, 2.5, 1e8]
 GRADIENT_YS = [-0.95, -0.5, -0.101, -0.099, -1e-6, 0, 1e-6, 0.099, 0.101, 2, 40]
 forward_and_reverse = pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
 
@@ -204,11 +204,6 @@ def over_table(f, xs):
     table = jax.jit(jax.vmap(jax.vmap(f, (0, None)), (None, 0)))
     values = np.asarray(table(jnp.array(xs, float), jnp.array(TS, float)))
     return [((xs[j], TS[i]), value) for (i, j), value in np.ndenumerate(values)]
-
-
-def assert_close(exact, got, want, note):
-    assert np.isfinite(got), note
-    assert exact.error(got, want) < TWELVE_DIGITS or abs(got - want) < 1e-30, note
 
 
 @forward_and_reverse
@@ -227,7 +222,8 @@ def assert_close(exact, got, want, note):
 )
 def test_derivatives(exact, x64, mode, name, argnum, xs):
     for at, got in over_table(mode(FUNCTIONS[name], argnum), xs):
-        assert_close(exact, got, exact.diff(getattr(exact, name), at, argnum), at)
+        want = exact.diff(getattr(exact, name), at, argnum)
+        assert exact.error(got, want, least=1e-18) < TWELVE_DIGITS, at
 
 
 @pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev])
@@ -235,7 +231,8 @@ def test_derivatives(exact, x64, mode, name, argnum, xs):
 def test_second_derivative_in_log_x(exact, x64, outer, inner):
     for at, got in over_table(outer(inner(log_t_from_log)), GRADIENT_LOG_XS):
         a = 1 - exact(at[1])
-        assert_close(exact, got, a * exact.mp.exp(a * exact(at[0])), at)
+        want = a * exact.mp.exp(a * exact(at[0]))
+        assert exact.error(got, want, least=1e-300) < TWELVE_DIGITS, at
 
 
 @forward_and_reverse

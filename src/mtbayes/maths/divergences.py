@@ -113,7 +113,9 @@ def gaussian_kl_divergence(mean_q: Array, std_q: Array, mean_p: Array, std_p: Ar
     >>> float(gaussian_kl_divergence(1.0, 1.0, 0.0, 1.0))
     0.5
     """
-    return gaussian_renyi_divergence(mean_q, std_q, mean_p, std_p, 1.0)
+    xp = namespace(mean_q, std_q, mean_p, std_p)
+    spread = 0.5 * (std_q / std_p) ** 2 - 0.5 - xp.log(std_q / std_p)
+    return spread + 0.5 * ((mean_q - mean_p) / std_p) ** 2
 
 
 def gaussian_renyi_divergence(

@@ -99,14 +99,14 @@ class MultiSample:
                 log_total = np.logaddexp(
                     np.log(own) + self.log_p[rows, None], np.log(rest) + log_mean
                 )
-            value = log_t_of_any_order(log_total, 1 - a)
-            if spread.any():
-                value[:, spread] -= self._integral(
-                    rows, q[spread], log_mean[:, spread], rest[spread], a[spread]
-                )
             # log_t(c s) = log_t(c) + c^a log_t(s) undoes the units and divides by m.
             scale = self.top[rows, None, None] - log_m
-            yield rows, log_t_of_any_order(scale, 1 - a) + np.exp(a * scale) * value
+            value = log_t_of_any_order(log_total + scale, 1 - a)
+            if spread.any():
+                value[:, spread] -= np.exp(a * scale)[:, spread] * self._integral(
+                    rows, q[spread], log_mean[:, spread], rest[spread], a[spread]
+                )
+            yield rows, value
 
     def mean_and_slope(
         self, q: FloatArray, m: FloatArray, t: FloatArray, weight: FloatArray

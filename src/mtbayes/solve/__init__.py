@@ -1,5 +1,7 @@
 """The only code that iterates."""
 
+from mtbayes.solve.gradient import Progress, Terms, fit
 from mtbayes.solve.on_grid import fixed_point, fixed_points, objective
+from mtbayes.solve.sweep import path, sweep
 
-__all__ = ["fixed_point", "fixed_points", "objective"]
+__all__ = ["Progress", "Terms", "fit", "fixed_point", "fixed_points", "objective", "path", "sweep"]

@@ -1,0 +1,158 @@
+"""Sets of weights for one evaluation of a network: given points, or draws from Gaussians.
+
+A Gaussian posterior can be drawn in two ways, both unbiased for the same J because the loss takes
+its expectation row by row: one set of weights for all rows, or, for a layer that sees a row once,
+the Gaussian pre-activations of each row themselves (local reparametrisation). The second needs two
+matrix products in all for a layer whose input the members share; `plan` picks the cheaper of both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import jax.numpy as jnp
+
+from mtbayes.types import Array
+
+# One random number costs about as much as this many multiplications; measured, not critical.
+_NUMBER_COST = 60
+
+
+class Linear(NamedTuple):
+    """Where a linear map's weights [inputs, units] and bias [units] lie in θ."""
+
+    start: int
+    inputs: int
+    units: int
+    positions: int
+    """Places of a row that it is applied to: 1 for a dense layer, more for a convolution."""
+    shared: bool
+    """Whether its input is the same for all sets of weights: true for the first alone."""
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return (self.inputs + 1) * self.units
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """Weight [..., inputs, units] and bias [..., units] out of this map's part of θ."""
+        end = self.inputs * self.units
+        return theta[..., :end].reshape(*theta.shape[:-1], self.inputs, self.units), theta[
+            ..., end:
+        ]
+
+
+class Draws(Protocol):
+    """S sets of weights."""
+
+    def part(self, start: int, size: int) -> Array:
+        """θ[start : start + size] of each set, as [S, size]."""
+
+    def linear(self, linear: Linear, h: Array) -> Array:
+        """A linear map of each set: h is [n, ..., i] where shared, else [S, n, ..., i]."""
+
+
+class Points(NamedTuple):
+    """Weights θ[S, P] that are given."""
+
+    theta: Array
+
+    def part(self, start: int, size: int) -> Array:
+        """A slice of each point."""
+        return self.theta[:, start : start + size]
+
+    def linear(self, linear: Linear, h: Array) -> Array:
+        """h times the weights plus the bias, for each set."""
+        return _affine(linear, self.part(linear.start, linear.size), h)
+
+
+class Plan(NamedTuple):
+    """How each part of θ is drawn, and where its random numbers lie."""
+
+    by_row: tuple[tuple[int, int], ...]
+    """Start in θ of each map drawn row by row, and where its random numbers begin."""
+    by_weight: tuple[tuple[int, int], ...]
+    size: int
+    """Random numbers in all."""
+
+
+def plan(linears: tuple[Linear, ...], total: int, components: int, sets: int, rows: int) -> Plan:
+    """Pick for each linear map of θ[total] the cheaper way to draw `sets` from `components`.
+
+    >>> first = Linear(0, 784, 25, positions=1, shared=True)
+    >>> second = Linear(first.size, 25, 10, positions=1, shared=False)
+    >>> chosen = plan((first, second), first.size + second.size, components=1, sets=10, rows=128)
+    >>> chosen.by_row  # the first map alone
+    ((0, 0),)
+    """
+    by_row, by_weight, used, end = [], [], 0, 0
+    for linear in linears:
+        products = rows * linear.positions * linear.inputs * linear.units
+        numbers = rows * linear.units
+        of_rows = 6 * products * (components if linear.shared else sets)
+        of_weights = 3 * products * sets + _NUMBER_COST * sets * linear.size
+        if linear.positions == 1 and of_rows + _NUMBER_COST * sets * numbers < of_weights:
+            by_row.append((linear.start, used))
+            used += sets * numbers
+        else:
+            by_weight.append((linear.start, used))
+            used += sets * linear.size
+        end = linear.start + linear.size
+    if end < total:
+        by_weight.append((end, used))
+        used += sets * (total - end)
+    return Plan(tuple(by_row), tuple(by_weight), used)
+
+
+class Gaussians(NamedTuple):
+    """Draws from K diagonal Gaussians, the same number from each."""
+
+    mean: Array
+    """[K, P]"""
+    std: Array
+    """[K, P]"""
+    noise: Array
+    """[plan.size] standard normal numbers."""
+    plan: Plan
+    sets: int
+
+    def part(self, start: int, size: int) -> Array:
+        """A slice of S draws, components in blocks."""
+        offset = dict(self.plan.by_weight)[start]
+        k = self.mean.shape[0]
+        noise = self.noise[offset : offset + self.sets * size].reshape(k, -1, size)
+        mean, std = (v[:, None, start : start + size] for v in (self.mean, self.std))
+        return (mean + std * noise).reshape(self.sets, size)
+
+    def linear(self, linear: Linear, h: Array) -> Array:
+        """The pre-activations, drawn row by row or through weights as planned."""
+        offset = dict(self.plan.by_row).get(linear.start)
+        if offset is None:
+            return _affine(linear, self.part(linear.start, linear.size), h)
+        k, units = self.mean.shape[0], linear.units
+        part = slice(linear.start, linear.start + linear.size)
+        weight, bias = linear.split(self.mean[:, part])
+        weight_var, bias_var = linear.split(jnp.square(self.std[:, part]))
+        if linear.shared:
+            mean = (jnp.einsum("ni,kiu->knu", h, weight) + bias[:, None])[:, None]
+            var = (jnp.einsum("ni,kiu->knu", h * h, weight_var) + bias_var[:, None])[:, None]
+        else:
+            h = h.reshape(k, -1, *h.shape[1:])
+            mean = jnp.einsum("kgni,kiu->kgnu", h, weight) + bias[:, None, None]
+            var = jnp.einsum("kgni,kiu->kgnu", h * h, weight_var) + bias_var[:, None, None]
+        rows = mean.shape[2]
+        noise = self.noise[offset : offset + self.sets * rows * units].reshape(k, -1, rows, units)
+        return (mean + jnp.sqrt(var) * noise).reshape(self.sets, rows, units)
+
+
+def _affine(linear: Linear, theta: Array, h: Array) -> Array:
+    """h times weights plus bias; theta is this map's part of θ, [S, size]."""
+    weight, bias = linear.split(theta)
+    sets = weight.shape[0]
+    if linear.shared:
+        result = jnp.einsum("ri,siu->sru", h.reshape(-1, linear.inputs), weight)
+        shape = (sets, *h.shape[:-1], linear.units)
+    else:
+        result = jnp.einsum("sri,siu->sru", h.reshape(sets, -1, linear.inputs), weight)
+        shape = (*h.shape[:-1], linear.units)
+    return (result + bias[:, None]).reshape(shape)

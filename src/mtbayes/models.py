@@ -1,0 +1,177 @@
+"""A model is what gives log_lik[S, n] for S sets of weights: a network under a likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from mtbayes.draws import Draws, Linear, Points
+from mtbayes.errors import InvalidInput
+from mtbayes.likelihoods import Likelihood
+from mtbayes.networks import Adapter, Network, from_function
+from mtbayes.types import Array
+
+
+class LogLik(Protocol):
+    """What posteriors and solvers need of a model; θ[P] is all its parameters in one vector."""
+
+    @property
+    def size(self) -> int:
+        """Number of parameters P."""
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """Linear maps that may be drawn row by row."""
+
+    def initial(self, key: Array) -> Array:
+        """A starting point θ[P]."""
+
+    def scale(self) -> Array:
+        """The size [P] of a typical parameter at the start."""
+
+    def unravel(self, theta: Array) -> Any:
+        """θ[P] as a tree of named arrays."""
+
+    def check(self, x: Array, y: Array) -> None:
+        """Raise InvalidInput unless rows x and targets y fit the model."""
+
+    def log_lik(self, draws: Draws, x: Array, y: Array) -> Array:
+        """log p_θ(y_i | x_i) as [S, n]."""
+
+    def log_power_integral(self, draws: Draws, x: Array, power: float) -> Array:
+        """log ∫ p_θ(y | x_i)^power dy as [S, n], for rivals that need it."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network under a likelihood.
+
+    >>> from mtbayes.likelihoods import Gaussian
+    >>> from mtbayes.networks import mlp
+    >>> Model(mlp((8, 10, 10, 1)), Gaussian("learned")).size
+    212
+    """
+
+    network: Network
+    likelihood: Likelihood
+
+    @property
+    def size(self) -> int:
+        """Parameters of the network, then the likelihood's own."""
+        return self.network.size + self.likelihood.size
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """The network's linear maps."""
+        return self.network.linears
+
+    def initial(self, key: Array) -> Array:
+        """A starting point θ[P]."""
+        return jnp.concatenate([self.network.initial(key), self.likelihood.initial()])
+
+    def scale(self) -> Array:
+        """The size [P] of a typical parameter at the start."""
+        return jnp.concatenate([self.network.scale(), jnp.full(self.likelihood.size, 0.1)])
+
+    def unravel(self, theta: Array) -> dict[str, Any]:
+        """The network's tree and the likelihood's vector."""
+        size = self.network.size
+        return {
+            "network": self.network.unravel(theta[..., :size]),
+            "likelihood": theta[..., size:],
+        }
+
+    def check(self, x: Array, y: Array) -> None:
+        """Rows fit the network, targets the likelihood, and the network the likelihood."""
+        self.likelihood.check(y)
+        shape = getattr(self.network, "input_shape", None)
+        if shape is not None and tuple(x.shape[1:]) != tuple(shape):
+            raise InvalidInput(
+                f"x must have shape (n, {', '.join(map(str, shape))}), got {tuple(x.shape)}. "
+                "Reshape it, or build the network for that shape."
+            )
+        given = jax.eval_shape(
+            lambda theta: self.network.outputs(Points(theta), x[:1]), jnp.zeros((1, self.size))
+        ).shape[-1]
+        if given != self.likelihood.outputs:
+            raise InvalidInput(
+                f"network must have {self.likelihood.outputs} outputs for "
+                f"{type(self.likelihood).__name__}, got {given}. Change its last layer."
+            )
+
+    def outputs(self, draws: Draws, x: Array) -> tuple[Array, Array]:
+        """Outputs [S, n, k] and the likelihood's own parameters [S, size]."""
+        own = self.likelihood.size
+        extra = draws.part(self.network.size, own) if own else jnp.zeros((1, 0))
+        return self.network.outputs(draws, x), extra
+
+    def log_lik(self, draws: Draws, x: Array, y: Array) -> Array:
+        """log p_θ(y_i | x_i) as [S, n]."""
+        return self.likelihood.log_lik(*self.outputs(draws, x), y)
+
+    def log_power_integral(self, draws: Draws, x: Array, power: float) -> Array:
+        """log ∫ p_θ(y | x_i)^power dy as [S, n]."""
+        return self.likelihood.log_power_integral(*self.outputs(draws, x), power)
+
+
+@dataclass(frozen=True, eq=False)
+class CustomModel:
+    """A user's own `function(params, x, y) -> log_lik[n]` and its starting parameters.
+
+    >>> model = CustomModel(lambda p, x, y: -jnp.square(y - p * x), jnp.array(1.0))
+    >>> model.size
+    1
+    """
+
+    function: Callable[[Any, Array, Array], Array]
+    params: Any
+    linears = ()
+
+    @cached_property
+    def _adapter(self) -> Adapter:
+        return from_function(lambda _params, x: x, self.params)
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return self._adapter.size
+
+    def initial(self, key: Array) -> Array:
+        """The parameters given, with a little noise."""
+        return self._adapter.initial(key)
+
+    def scale(self) -> Array:
+        """Root mean square of each leaf."""
+        return self._adapter.scale()
+
+    def unravel(self, theta: Array) -> Any:
+        """The user's own tree."""
+        return self._adapter.unravel(theta)
+
+    def check(self, x: Array, y: Array) -> None:
+        """The function gives one finite-shaped number a row."""
+        theta = ravel_pytree(self.params)[0][None]
+        shape = jax.eval_shape(lambda t: self.log_lik(Points(t), x, y), theta).shape
+        if shape != (1, x.shape[0]):
+            raise InvalidInput(
+                f"log_lik function must return shape ({x.shape[0]},), one number for each row, got "
+                f"{shape[1:]}. Sum over everything but rows."
+            )
+
+    def log_lik(self, draws: Draws, x: Array, y: Array) -> Array:
+        """The function for each set of weights, [S, n]."""
+        theta = draws.part(0, self.size)
+        return jax.vmap(lambda each: self.function(self.unravel(each), x, y))(theta)
+
+    def log_power_integral(self, draws: Draws, x: Array, power: float) -> Array:
+        """A bare log-likelihood does not know it."""
+        raise InvalidInput(
+            "criterion must do without ∫ p^power for a model that is a bare log_lik function; use "
+            "Model(network, likelihood), or a Criterion."
+        )

@@ -1,0 +1,58 @@
+"""K points in parameter space: with m = 1 and t = 1 the deep ensemble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mtbayes import _check
+from mtbayes.draws import Plan, Points
+from mtbayes.models import LogLik
+from mtbayes.posteriors.prior import Prior
+from mtbayes.types import Array
+
+
+class ParticlesState(NamedTuple):
+    """The parameters φ of q."""
+
+    mean: Array
+    """The points, [K, P]."""
+
+
+@dataclass(frozen=True)
+class Particles:
+    """q = (1/K) Σ_k δ(θ - θ_k).
+
+    >>> Particles(10).components
+    10
+    """
+
+    components: int
+    drawn = False
+
+    def __post_init__(self) -> None:
+        _check.count(self.components, "components", "A deep ensemble has 5 or 10.")
+
+    def init(self, key: Array, model: LogLik) -> ParticlesState:
+        """K different starts."""
+        return ParticlesState(jax.vmap(model.initial)(jax.random.split(key, self.components)))
+
+    def draws(self, state: ParticlesState, noise: Array, plan: Plan, sets: int) -> Points:
+        """Every point, as often as S asks for."""
+        return Points(jnp.repeat(state.mean, sets // self.components, axis=0))
+
+    def sample(self, key: Array, state: ParticlesState, sets: int) -> Array:
+        """θ[S, P], the points in turn."""
+        return state.mean[jnp.arange(sets) % self.components]
+
+    def divergence(self, state: ParticlesState, prior: Prior, t_p: float) -> Array:
+        """The mean of -log p(θ_k) up to a constant.
+
+        A point's KL divergence is infinite; what depends on where the point lies is its weight
+        decay towards the prior's mean, at every order t_p.
+        """
+        z = (state.mean - prior.mean) / prior.std
+        return 0.5 * jnp.sum(z * z) / self.components

@@ -1,0 +1,62 @@
+"""A fit on disk: written after each chunk, whole or not at all, and only ever of the same fit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mtbayes import _files
+from mtbayes.errors import InvalidInput
+
+
+class Checkpoint:
+    """The file behind `fit(checkpoint=...)`."""
+
+    def __init__(self, path: str | Path, fingerprint: Mapping[str, Any]) -> None:
+        self.path, self.fingerprint = Path(path), dict(fingerprint)
+
+    def write(self, state: Any, epoch: int, trace: list[Any], scores: list[float]) -> None:
+        """Put the file in place of the one before."""
+        leaves = {f"{i:04d}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(state))}
+        arrays = {**leaves, "trace": np.array(trace), "scores": np.array(scores)}
+        _files.write_arrays(self.path, arrays, {"fit": self.fingerprint, "epoch": epoch})
+
+    def restore(self, like: Any) -> tuple[Any, int, list[Any], list[float]]:
+        """State, epoch, trace and held-out scores; those of the start if there is no file."""
+        if not self.path.exists():
+            return like, 0, [], []
+        arrays, settings = _files.read_arrays(self.path)
+        theirs = settings.get("fit", {})
+        for name, value in self.fingerprint.items():
+            if theirs.get(name) != value:
+                raise InvalidInput(
+                    f"checkpoint must belong to this fit, but {self.path} has another {name} "
+                    f"({theirs.get(name)!r}, now {value!r}). Delete it, or give another path."
+                )
+        leaves, tree = jax.tree.flatten(like)
+        found = [jnp.asarray(arrays[f"{i:04d}"]) for i in range(len(leaves))]
+        state = jax.tree.unflatten(tree, found)
+        return state, int(settings["epoch"]), arrays["trace"].tolist(), arrays["scores"].tolist()
+
+
+def describe(value: Any) -> str:
+    """A digest of arrays, or the repr of settings that have one without addresses."""
+    leaves = jax.tree.leaves(value)
+    if leaves and all(hasattr(leaf, "dtype") for leaf in leaves):
+        digest = hashlib.blake2b(digest_size=12)
+        for leaf in leaves:
+            raw = (
+                jax.random.key_data(leaf)
+                if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+                else leaf
+            )
+            digest.update(np.ascontiguousarray(raw).tobytes())
+        return digest.hexdigest()
+    text = repr(value)
+    return text if " at 0x" not in text else f"{type(value).__name__} of size {value.size}"

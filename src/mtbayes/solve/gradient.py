@@ -1,0 +1,460 @@
+"""Minimise J by stochastic gradients: one compiled program for a chunk of epochs.
+
+What makes a step cheap: all parameters in one flat vector and one slice of random numbers a step;
+layers drawn row by row where that is cheaper (`mtbayes.draws`); and a pool of random numbers for
+each chunk, read at random places. A slice of a pool of independent normals is itself a vector of
+independent normals, so that every step's gradient is unbiased; steps may share numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from mtbayes import _check
+from mtbayes.criteria import Objective
+from mtbayes.draws import Plan, Points, plan
+from mtbayes.errors import InvalidInput
+from mtbayes.models import LogLik
+from mtbayes.posteriors import Posterior, Prior, mean_field
+from mtbayes.posteriors import prior as gaussian_prior
+from mtbayes.solve.checkpoint import Checkpoint
+from mtbayes.types import Array, Solution, Status
+
+_POOL = 2**21
+_CHUNK_STEPS = 500
+_HELD_OUT_DRAWS = 50
+_HELD_OUT_ROWS = 1024
+_ADAM = optax.scale_by_adam()
+
+
+class Terms(NamedTuple):
+    """J and its parts: loss = data + weight · divergence."""
+
+    loss: Array
+    data: Array
+    divergence: Array
+
+
+class Progress(NamedTuple):
+    """What a callback is told after each chunk of epochs."""
+
+    epoch: int
+    epochs: int
+    terms: Terms
+    held_out: float | None
+
+
+class Rows(NamedTuple):
+    """Rows of data; weights over a whole data set sum to 1."""
+
+    x: Array
+    y: Array
+    weight: Array
+
+
+class Hyper(NamedTuple):
+    """Traced numbers: a change of theirs needs no new program."""
+
+    numbers: tuple[Array, ...]
+    strength: Array
+    rate: Array
+    steps: Array
+    prior: Prior
+
+
+class State(NamedTuple):
+    """All that a step changes."""
+
+    posterior: Any
+    optimiser: Any
+    step: Array
+
+
+class Settings(NamedTuple):
+    """What a compiled program depends on, beside shapes."""
+
+    model: LogLik
+    posterior: Posterior
+    criterion: Objective
+    optimiser: optax.GradientTransformation | None
+    batch_size: int
+    batches: int
+
+    @property
+    def sets(self) -> int:
+        """Sets of weights a step: m, or one for each component where those are more."""
+        return max(int(self.criterion.m), self.posterior.components)
+
+    @property
+    def plan(self) -> Plan:
+        """How θ is drawn."""
+        k = self.posterior.components
+        return plan(self.model.linears, self.model.size, k, self.sets, self.batch_size)
+
+
+def estimate(
+    settings: Settings, state: Any, rows: Rows, noise: Array, key: Array, hyper: Hyper
+) -> Terms:
+    """J estimated, without bias, from one minibatch out of `settings.batches`.
+
+    The mean over the minibatches of an epoch is J on all rows, since each estimate is
+    batches · Σ_i weight_i R_i with weights that sum to 1 over all rows; padding weighs 0.
+    """
+    draws = settings.posterior.draws(state, noise, settings.plan, settings.sets)
+    criterion, model = settings.criterion, settings.model
+    log_lik = model.log_lik(draws, rows.x, rows.y)
+    integral = None
+    if criterion.power is not None:
+        integral = model.log_power_integral(draws, rows.x, criterion.power)
+    elif settings.sets > criterion.m > 1:
+        log_lik = jax.random.permutation(key, log_lik)  # new groups of m components each step
+    losses = criterion.rows(log_lik, integral, *hyper.numbers)
+    data = settings.batches * jnp.sum(rows.weight * losses)
+    divergence = settings.posterior.divergence(state, hyper.prior, criterion.t_p)
+    return Terms(data + hyper.strength * divergence, data, divergence)
+
+
+def fit(
+    model: LogLik,
+    x: Any,
+    y: Any,
+    criterion: Objective,
+    *,
+    key: Array,
+    held_out: tuple[Any, Any] | None = None,
+    patience: int = 5,
+    checkpoint: str | Path | None = None,
+    callback: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Solution:
+    """Minimise J over a posterior family by stochastic gradients.
+
+    model: a `Model` or `CustomModel`; x, y: rows [n, ...] and targets [n]
+    criterion: `Criterion(m, t, beta, t_p)` or a rival's
+    key: a JAX key; the same key gives the same result
+    posterior: `mean_field()` by default, or a Mixture or Particles
+    prior: `prior(mean, std)`, N(0, 1) by default
+    weight: [n], how often each row counts
+    optimiser: any optax transformation; by default Adam whose rate falls from `learning_rate` to 0
+        along a cosine
+    start: a state of the posterior to start from
+    held_out: (x, y) on which the loss is followed; training stops when it has not improved for
+        `patience` chunks of epochs, and the best state is returned
+    checkpoint: a file, written after each chunk; a fit that was killed goes on from it and ends in
+        the same parameters, bit for bit
+    callback: told `Progress` after each chunk
+
+    Returns a Solution: `state` is the posterior's, `trace` has a row (J, data term, divergence)
+    for each chunk of epochs.
+
+    >>> from mtbayes.criteria import Criterion
+    >>> from mtbayes.likelihoods import Gaussian
+    >>> from mtbayes.models import Model
+    >>> from mtbayes.networks import mlp
+    >>> x = np.linspace(-1, 1, 200)[:, None]
+    >>> model = Model(mlp((1, 8, 1)), Gaussian(0.1))
+    >>> solution = fit(model, x, x[:, 0] ** 2, Criterion(m=5, t=0.9), key=jax.random.key(0))
+    >>> print(solution.status)
+    Trained for 20 epochs.
+    """
+    training = Training(model, criterion, x, y, key=key, **options)
+    watch = _HeldOut(training, held_out, patience) if held_out is not None else None
+    saved = Checkpoint(checkpoint, training.fingerprint()) if checkpoint is not None else None
+    return _run(training, watch, saved, callback)
+
+
+class Training:
+    """One fit: its data on the device, its compiled program, its order of rows."""
+
+    def __init__(
+        self,
+        model: LogLik,
+        criterion: Objective,
+        x: Any,
+        y: Any,
+        *,
+        key: Array,
+        posterior: Posterior | None = None,
+        prior: Prior | None = None,
+        weight: Any = None,
+        optimiser: optax.GradientTransformation | None = None,
+        learning_rate: float = 0.01,
+        epochs: int = 20,
+        batch_size: int = 128,
+        start: Any = None,
+    ) -> None:
+        posterior, prior = posterior or mean_field(), prior or gaussian_prior()
+        _check.count(epochs, "epochs", "20 is the default.")
+        _check.count(batch_size, "batch_size", "128 is the default.")
+        _check.positive(learning_rate, "learning_rate", "0.01 is the default.")
+        x, y = checked_rows(model, x, y)
+        n = len(x)
+        weights = _check.row_weights(weight, n)
+        _check_groups(criterion, posterior)
+        size = min(batch_size, n)
+        self.settings = Settings(
+            model, posterior, criterion.template(), optimiser, size, -(-n // size)
+        )
+        self.rows = Rows(
+            jnp.asarray(x), jnp.asarray(y), jnp.asarray(weights / weights.sum(), float)
+        )
+        self.epochs, self.criterion = epochs, criterion
+        self.chunk = _divisor(epochs, max(1, _CHUNK_STEPS // self.settings.batches))
+        self.hyper = Hyper(
+            tuple(jnp.asarray(v, float) for v in criterion.numbers()),
+            jnp.asarray(criterion.regulariser_weight(float(weights.sum())), float),
+            jnp.asarray(learning_rate, float),
+            jnp.asarray(epochs * self.settings.batches, float),
+            prior,
+        )
+        keys = jax.random.split(key, 3)
+        self.noise_key = keys[1]
+        self.shuffle = np.asarray(jax.random.key_data(keys[2])).tolist()
+        state = posterior.init(keys[0], model) if start is None else start
+        rule = optimiser if optimiser is not None else _ADAM
+        self.start = State(state, rule.init(state), jnp.zeros((), jnp.int32))
+        first = float(posterior.divergence(state, prior, criterion.t_p))
+        if not math.isfinite(first):
+            raise InvalidInput(
+                f"t_p must give a finite divergence from the prior at the start, got {first} at "
+                f"t_p = {criterion.t_p:g}. Above order 1 the prior must be wide enough; raise its "
+                "std or lower t_p."
+            )
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What a checkpoint must agree with, by name."""
+        from mtbayes.solve.checkpoint import describe
+
+        return {
+            "model": describe(self.settings.model),
+            "posterior": repr(self.settings.posterior),
+            "criterion": repr(self.criterion),
+            "optimiser": "default" if self.settings.optimiser is None else "given",
+            "epochs": self.epochs,
+            "batch_size": self.settings.batch_size,
+            "data, prior, key and rates": describe((self.rows, self.hyper, self.noise_key)),
+        }
+
+    def order(self, epoch: int) -> Array:
+        """Row numbers for a chunk of epochs, [steps, batch]; -1 pads the last batch of each."""
+        s = self.settings
+        n = self.rows.x.shape[0]
+        order = np.full((self.chunk, s.batches * s.batch_size), -1, np.int32)
+        for i in range(self.chunk):
+            order[i, :n] = np.random.default_rng([*self.shuffle, epoch + i]).permutation(n)
+        return jnp.asarray(order.reshape(-1, s.batch_size))
+
+    def advance(self, state: State, epoch: int) -> tuple[State, Terms, bool]:
+        """One chunk: the new state, the mean terms, and whether all is finite."""
+        key = jax.random.fold_in(self.noise_key, epoch)
+        new, terms, sound = program(self.settings)(
+            state, self.rows, self.order(epoch), key, self.hyper
+        )
+        return new, Terms(*(float(v) for v in terms)), bool(sound)
+
+
+def _run(
+    training: Training,
+    watch: _HeldOut | None,
+    saved: Checkpoint | None,
+    callback: Callable[[Progress], None] | None,
+) -> Solution:
+    state, best, epoch = training.start, training.start.posterior, 0
+    trace: list[list[float]] = []
+    if saved is not None:
+        (state, best), epoch, trace, scores = saved.restore((state, best))
+        if watch is not None:
+            watch.scores = scores
+    sentence, converged = None, True
+    while epoch < training.epochs:
+        new, terms, sound = training.advance(state, epoch)
+        if not sound:
+            sentence = (
+                f"Stopped after epoch {epoch} of {training.epochs}, whose state is returned: the "
+                "loss was no longer finite. Try a smaller learning_rate."
+            )
+            converged = False
+            break
+        state, epoch = new, epoch + training.chunk
+        trace.append([float(v) for v in terms])
+        score = watch.look(state.posterior, epoch) if watch is not None else None
+        if watch is None or watch.just_improved():
+            best = state.posterior
+        if saved is not None:
+            saved.write((state, best), epoch, trace, watch.scores if watch is not None else [])
+        if callback is not None:
+            callback(Progress(epoch, training.epochs, terms, score))
+        if watch is not None and watch.patience_is_over():
+            sentence = (
+                f"Stopped after epoch {epoch} of {training.epochs}: the held-out loss was best "
+                f"after epoch {epoch - watch.since_best() * training.chunk}, whose state is "
+                "returned."
+            )
+            break
+    return finished(training, best, trace, epoch, sentence, converged=converged)
+
+
+def finished(
+    training: Training,
+    posterior: Any,
+    trace: Any,
+    epoch: int | None = None,
+    sentence: str | None = None,
+    *,
+    converged: bool = True,
+) -> Solution:
+    """The Solution of a fit that ended; by default as planned."""
+    trace = np.asarray(trace, float).reshape(-1, 3)
+    epoch = training.epochs if epoch is None else epoch
+    if not np.isfinite(trace).all():
+        converged = False
+        sentence = "Diverged: the loss was no longer finite. Try a smaller learning_rate."
+    last = float(trace[-1, 0]) if len(trace) else math.nan
+    sentence = sentence or f"Trained for {training.epochs} epochs."
+    return Solution(posterior, Status(converged, epoch, last, sentence), trace)
+
+
+@lru_cache(maxsize=64)
+def program(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
+    """The compiled chunk for these settings."""
+    return jax.jit(partial(chunk, settings))
+
+
+def chunk(
+    settings: Settings, state: State, rows: Rows, order: Array, key: Array, hyper: Hyper
+) -> tuple[State, Terms, Array]:
+    """Steps through `order`[steps, batch]: new state, mean terms, whether all is finite."""
+    steps = order.shape[0]
+    pool, places = _noise(settings, steps, key, state)
+    rule = settings.optimiser if settings.optimiser is not None else _ADAM
+
+    def step(state: State, at: tuple[Array, Array]) -> tuple[State, Terms]:
+        picked, place = at
+        noise = jax.lax.dynamic_slice(pool, (place,), (settings.plan.size,)) if len(pool) else pool
+        weight = jnp.where(picked < 0, 0.0, rows.weight[picked])
+        batch = Rows(rows.x[picked], rows.y[picked], weight)
+        grouping = jax.random.fold_in(key, state.step)
+
+        def loss(posterior: Any) -> tuple[Array, Terms]:
+            terms = estimate(settings, posterior, batch, noise, grouping, hyper)
+            return terms.loss, terms
+
+        gradient, terms = jax.grad(loss, has_aux=True)(state.posterior)
+        change, optimiser = rule.update(gradient, state.optimiser, state.posterior)
+        if settings.optimiser is None:
+            rate = 0.5 * hyper.rate * (1 + jnp.cos(jnp.pi * state.step / hyper.steps))
+            change = jax.tree.map(lambda c: -rate * c, change)
+        moved = optax.apply_updates(state.posterior, change)
+        return State(moved, optimiser, state.step + 1), terms
+
+    state, terms = jax.lax.scan(step, state, (order, places))
+    mean = Terms(*(jnp.mean(v) for v in terms))
+    sound = jnp.isfinite(mean.loss) & jnp.all(
+        jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state.posterior)])
+    )
+    return state, mean, sound
+
+
+def _noise(settings: Settings, steps: int, key: Array, state: State) -> tuple[Array, Array]:
+    """A pool of standard normals, and where in it each step reads."""
+    dtype = jax.tree.leaves(state.posterior)[0].dtype
+    each = settings.plan.size if settings.posterior.drawn else 0
+    size = min(steps * each, max(_POOL, 4 * each))
+    pool = jax.random.normal(jax.random.fold_in(key, 0), (size,), dtype)
+    if size == steps * each:
+        return pool, jnp.arange(steps) * each
+    places = jax.random.randint(jax.random.fold_in(key, 1), (steps,), 0, size - each + 1)
+    return pool, places
+
+
+class _HeldOut:
+    """The loss on rows that are not trained on, and the best state so far."""
+
+    def __init__(self, training: Training, rows: tuple[Any, Any], patience: int) -> None:
+        _check.count(patience, "patience", "It counts chunks of epochs.")
+        self.training, self.patience = training, patience
+        self.x, self.y = checked_rows(training.settings.model, *rows, name="held_out ")
+        self.scores: list[float] = []
+
+    def look(self, posterior: Any, epoch: int) -> float:
+        settings, hyper = self.training.settings, self.training.hyper
+        key = jax.random.fold_in(self.training.noise_key, -1 - epoch)
+        losses = row_losses(settings, posterior, self.x, self.y, key, hyper.numbers)
+        self.scores.append(float(np.nan_to_num(np.mean(losses), nan=np.inf)))
+        return self.scores[-1]
+
+    def since_best(self) -> int:
+        return len(self.scores) - 1 - int(np.argmin(self.scores))
+
+    def just_improved(self) -> bool:
+        return self.since_best() == 0
+
+    def patience_is_over(self) -> bool:
+        return self.since_best() >= self.patience
+
+
+def row_losses(
+    settings: Settings, state: Any, x: Any, y: Any, key: Array, numbers: tuple[Array, ...]
+) -> Any:
+    """The criterion's loss of each row, [n], with about 50 draws of weights shared by all rows."""
+    sets = settings.sets * -(-_HELD_OUT_DRAWS // settings.sets)
+    theta = settings.posterior.sample(key, state, sets)
+    losses = _losses(settings)
+    parts = []
+    for begin in range(0, len(x), _HELD_OUT_ROWS):
+        picked = np.arange(begin, begin + _HELD_OUT_ROWS) % len(x)  # one shape, one compilation
+        part = np.asarray(losses(theta, x[picked], y[picked], numbers))
+        parts.append(part[: len(x) - begin])
+    return np.concatenate(parts)
+
+
+@lru_cache(maxsize=64)
+def _losses(settings: Settings) -> Callable[..., Array]:
+    def losses(theta: Array, x: Array, y: Array, numbers: tuple[Array, ...]) -> Array:
+        draws, model, power = Points(theta), settings.model, settings.criterion.power
+        integral = None if power is None else model.log_power_integral(draws, x, power)
+        return settings.criterion.rows(model.log_lik(draws, x, y), integral, *numbers)
+
+    return jax.jit(losses)
+
+
+def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, Any]:
+    """x and y as arrays that the model can take, or an InvalidInput that names the argument."""
+    x, y = np.asarray(x), np.asarray(y)
+    if x.ndim < 1 or len(x) == 0:
+        raise InvalidInput(f"{name}x must have at least one row, got shape {x.shape}.")
+    if y.shape[:1] != x.shape[:1]:
+        raise InvalidInput(
+            f"{name}y must have one entry for each of the {len(x)} rows of x, got shape {y.shape}."
+        )
+    _check.finite(f"{name}x", x, "Impute or drop such rows first.")
+    if y.dtype.kind == "f":
+        _check.finite(f"{name}y", y, "Drop such rows first.")
+    kind = jnp.result_type(float)
+    x = x.astype(kind)
+    y = y.astype(kind) if y.dtype.kind == "f" else y
+    model.check(x, y)
+    return x, y
+
+
+def _check_groups(criterion: Objective, posterior: Posterior) -> None:
+    m, k = _check.members(criterion.m, infinite=False), posterior.components
+    if max(m, k) % min(m, k):
+        raise InvalidInput(
+            f"m must divide the posterior's {k} components or be a multiple of them, so that draws "
+            f"can be shared out evenly, got m = {m:g}. Choose m = {k} or {2 * k}."
+        )
+
+
+def _divisor(number: int, most: int) -> int:
+    """The largest divisor of `number` up to `most`: chunks of one length need one compilation."""
+    return max(d for d in range(1, min(number, most) + 1) if number % d == 0)
