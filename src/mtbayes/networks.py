@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -46,22 +46,17 @@ class Network(Protocol):
         """Outputs [S, n, k] for S sets of weights."""
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def _elu(x: Array) -> Array:
     return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0.0)) - 1)
 
 
-def _elu_forward(x: Array) -> tuple[Array, Array]:
-    y = _elu(x)
-    return y, y
-
-
-def _elu_backward(y: Array, g: Array) -> tuple[Array]:
+@_elu.defjvp
+def _elu_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     # e^x is y + 1 where x < 0: the gradient needs no second exponential.
-    return (jnp.where(y > 0, g, g * (y + 1)),)
+    y = _elu(*primals)
+    return y, jnp.where(y > 0, 1.0, y + 1) * tangents[0]
 
-
-_elu.defvjp(_elu_forward, _elu_backward)
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "elu": _elu,
@@ -170,6 +165,15 @@ def _image(shape: tuple[int, ...], size: int) -> tuple[int, int, int]:
     return shape[0], shape[1], shape[2]
 
 
+class Affine(NamedTuple):
+    """Parameters of a linear map; fields in the order of θ, which a dict would not keep."""
+
+    weight: Array
+    """[inputs, units]"""
+    bias: Array
+    """[units]"""
+
+
 @dataclass(frozen=True)
 class Stack:
     """A network of our own layers.
@@ -220,10 +224,9 @@ class Stack:
             theta = theta.at[s.start + s.inputs * s.units : s.start + s.size].set(0.0)
         return theta
 
-    def unravel(self, theta: Array) -> list[dict[str, Array]]:
-        """For each linear map its weight [inputs, units] and bias [units]."""
-        parts = [s.split(theta[..., s.start : s.start + s.size]) for s in self.linears]
-        return [{"weight": weight, "bias": bias} for weight, bias in parts]
+    def unravel(self, theta: Array) -> list[Affine]:
+        """For each linear map its weight and bias."""
+        return [Affine(*s.split(theta[..., s.start : s.start + s.size])) for s in self.linears]
 
     def outputs(self, draws: Draws, x: Array) -> Array:
         """Outputs [S, n, k] for S sets of weights."""
@@ -243,7 +246,8 @@ class Adapter:
 
     @cached_property
     def _flat(self) -> tuple[Array, Callable[[Array], Any]]:
-        return ravel_pytree(self.params)
+        with jax.ensure_compile_time_eval():  # the first use may be inside a traced function
+            return ravel_pytree(self.params)
 
     @property
     def size(self) -> int:
@@ -264,7 +268,10 @@ class Adapter:
 
     def unravel(self, theta: Array) -> Any:
         """The user's own tree."""
-        return self._flat[1](theta)
+        unravel = self._flat[1]
+        for _ in range(jnp.ndim(theta) - 1):
+            unravel = jax.vmap(unravel)
+        return unravel(theta)
 
     def outputs(self, draws: Draws, x: Array) -> Array:
         """Outputs [S, n, k] for S sets of weights."""

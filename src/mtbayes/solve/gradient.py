@@ -130,11 +130,18 @@ def fit(
     criterion: Objective,
     *,
     key: Array,
+    posterior: Posterior | None = None,
+    prior: Prior | None = None,
+    weight: Any = None,
+    optimiser: optax.GradientTransformation | None = None,
+    learning_rate: float = 0.01,
+    epochs: int = 20,
+    batch_size: int = 128,
+    start: Any = None,
     held_out: tuple[Any, Any] | None = None,
     patience: int = 5,
     checkpoint: str | Path | None = None,
     callback: Callable[[Progress], None] | None = None,
-    **options: Any,
 ) -> Solution:
     """Minimise J over a posterior family by stochastic gradients.
 
@@ -166,7 +173,21 @@ def fit(
     >>> print(solution.status)
     Trained for 20 epochs.
     """
-    training = Training(model, criterion, x, y, key=key, **options)
+    training = Training(
+        model,
+        criterion,
+        x,
+        y,
+        key=key,
+        posterior=posterior,
+        prior=prior,
+        weight=weight,
+        optimiser=optimiser,
+        learning_rate=learning_rate,
+        epochs=epochs,
+        batch_size=batch_size,
+        start=start,
+    )
     watch = _HeldOut(training, held_out, patience) if held_out is not None else None
     saved = Checkpoint(checkpoint, training.fingerprint()) if checkpoint is not None else None
     return _run(training, watch, saved, callback)
@@ -216,13 +237,11 @@ class Training:
             jnp.asarray(epochs * self.settings.batches, float),
             prior,
         )
-        keys = jax.random.split(key, 3)
-        self.noise_key = keys[1]
+        keys = jax.random.split(key, 4)
+        self.noise_key, self.held_out_key = keys[1], keys[3]
         self.shuffle = np.asarray(jax.random.key_data(keys[2])).tolist()
-        state = posterior.init(keys[0], model) if start is None else start
-        rule = optimiser if optimiser is not None else _ADAM
-        self.start = State(state, rule.init(state), jnp.zeros((), jnp.int32))
-        first = float(posterior.divergence(state, prior, criterion.t_p))
+        self.start, divergence = _starter(self.settings)(keys[0], start, prior)
+        first = float(divergence)
         if not math.isfinite(first):
             raise InvalidInput(
                 f"t_p must give a finite divergence from the prior at the start, got {first} at "
@@ -324,6 +343,19 @@ def finished(
 
 
 @lru_cache(maxsize=64)
+def _starter(settings: Settings) -> Callable[..., tuple[State, Array]]:
+    """The state before the first step and its divergence from the prior, compiled as one."""
+
+    def starter(key: Array, start: Any, prior: Prior) -> tuple[State, Array]:
+        state = settings.posterior.init(key, settings.model) if start is None else start
+        rule = settings.optimiser if settings.optimiser is not None else _ADAM
+        divergence = settings.posterior.divergence(state, prior, settings.criterion.t_p)
+        return State(state, rule.init(state), jnp.zeros((), jnp.int32)), divergence
+
+    return jax.jit(starter)
+
+
+@lru_cache(maxsize=64)
 def program(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
     """The compiled chunk for these settings."""
     return jax.jit(partial(chunk, settings))
@@ -387,7 +419,7 @@ class _HeldOut:
 
     def look(self, posterior: Any, epoch: int) -> float:
         settings, hyper = self.training.settings, self.training.hyper
-        key = jax.random.fold_in(self.training.noise_key, -1 - epoch)
+        key = jax.random.fold_in(self.training.held_out_key, epoch)
         losses = row_losses(settings, posterior, self.x, self.y, key, hyper.numbers)
         self.scores.append(float(np.nan_to_num(np.mean(losses), nan=np.inf)))
         return self.scores[-1]
@@ -403,10 +435,16 @@ class _HeldOut:
 
 
 def row_losses(
-    settings: Settings, state: Any, x: Any, y: Any, key: Array, numbers: tuple[Array, ...]
+    settings: Settings,
+    state: Any,
+    x: Any,
+    y: Any,
+    key: Array,
+    numbers: tuple[Any, ...],
+    draws: int = _HELD_OUT_DRAWS,
 ) -> Any:
-    """The criterion's loss of each row, [n], with about 50 draws of weights shared by all rows."""
-    sets = settings.sets * -(-_HELD_OUT_DRAWS // settings.sets)
+    """The criterion's loss of each row, [n], from at least `draws` weights shared by all rows."""
+    sets = settings.sets * -(-draws // settings.sets)
     theta = settings.posterior.sample(key, state, sets)
     losses = _losses(settings)
     parts = []
