@@ -48,7 +48,7 @@ def atomic(path: Path) -> Iterator[Path]:
 def write_arrays(path: Path, arrays: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Write named arrays and JSON settings as one file, atomically."""
     header = {"format": _FORMAT, "version": str(_VERSION), "settings": json.dumps(dict(settings))}
-    data = save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata=header)
+    data = save({k: np.array(v, order="C") for k, v in arrays.items()}, metadata=header)
     with atomic(Path(path)) as temporary:
         temporary.write_bytes(data)
 

@@ -118,7 +118,10 @@ class Gaussians(NamedTuple):
 
     def part(self, start: int, size: int) -> Array:
         """A slice of S draws, components in blocks."""
-        offset = dict(self.plan.by_weight)[start]
+        # A slice within a block (a likelihood's own, after a network without maps) has its numbers
+        # within the block's.
+        block, offset = max(pair for pair in self.plan.by_weight if pair[0] <= start)
+        offset += self.sets * (start - block)
         k = self.mean.shape[0]
         noise = self.noise[offset : offset + self.sets * size].reshape(k, -1, size)
         mean, std = (v[:, None, start : start + size] for v in (self.mean, self.std))
@@ -133,6 +136,9 @@ class Gaussians(NamedTuple):
         part = slice(linear.start, linear.start + linear.size)
         weight, bias = linear.split(self.mean[:, part])
         weight_var, bias_var = linear.split(jnp.square(self.std[:, part]))
+        # A row seen at one position may still have axes for it: (1, 1) after a whole-image window.
+        ones = h.shape[1 if linear.shared else 2 : -1]
+        h = h.reshape(*h.shape[: h.ndim - 1 - len(ones)], linear.inputs)
         if linear.shared:
             mean = (jnp.einsum("ni,kiu->knu", h, weight) + bias[:, None])[:, None]
             var = (jnp.einsum("ni,kiu->knu", h * h, weight_var) + bias_var[:, None])[:, None]
@@ -142,7 +148,7 @@ class Gaussians(NamedTuple):
             var = jnp.einsum("kgni,kiu->kgnu", h * h, weight_var) + bias_var[:, None, None]
         rows = mean.shape[2]
         noise = self.noise[offset : offset + self.sets * rows * units].reshape(k, -1, rows, units)
-        return (mean + jnp.sqrt(var) * noise).reshape(self.sets, rows, units)
+        return (mean + jnp.sqrt(var) * noise).reshape(self.sets, rows, *ones, units)
 
 
 def _affine(linear: Linear, theta: Array, h: Array) -> Array:

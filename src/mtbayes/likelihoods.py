@@ -16,11 +16,16 @@ import numpy as np
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
+from mtbayes.mixtures import ClassPredictive, GaussianPredictive
 from mtbayes.types import Array
 
 
 class Likelihood(Protocol):
-    """What a model needs of a likelihood."""
+    """What a model needs of a likelihood.
+
+    For `predictive` it needs one method more, `mixture(outputs, own)`: a NamedTuple of arrays, such
+    as those of `mtbayes.mixtures`.
+    """
 
     @property
     def outputs(self) -> int:
@@ -93,6 +98,10 @@ class Categorical:
         """log Σ_c p_c^power."""
         return jax.nn.logsumexp(power * jax.nn.log_softmax(outputs), axis=-1)
 
+    def mixture(self, outputs: Array, own: Array) -> ClassPredictive:
+        """The predictive distribution of members with these outputs."""
+        return ClassPredictive.of_members(jax.nn.log_softmax(outputs))
+
 
 @dataclass(frozen=True)
 class Bernoulli:
@@ -120,6 +129,11 @@ class Bernoulli:
         """log (p^power + (1-p)^power)."""
         logit = outputs[..., 0]
         return jnp.logaddexp(power * jax.nn.log_sigmoid(logit), power * jax.nn.log_sigmoid(-logit))
+
+    def mixture(self, outputs: Array, own: Array) -> ClassPredictive:
+        """The predictive distribution of members with these outputs: classes 0 and 1."""
+        both = jnp.concatenate([-outputs, outputs], axis=-1)
+        return ClassPredictive.of_members(jax.nn.log_sigmoid(both))
 
 
 _FLOOR_REMEDY = "It keeps the density bounded, without which the t-logarithm bounds nothing."
@@ -183,6 +197,10 @@ class Gaussian:
         """log ∫ N^power = (1-power)/2 log(2π std²) - ½ log power."""
         _, std = self.moments(outputs, own)
         return (1 - power) * (jnp.log(std) + 0.5 * np.log(2 * np.pi)) - 0.5 * jnp.log(power)
+
+    def mixture(self, outputs: Array, own: Array) -> GaussianPredictive:
+        """The predictive distribution of members with these outputs."""
+        return GaussianPredictive(*self.moments(outputs, own))
 
 
 def bound(likelihood: Any) -> float:

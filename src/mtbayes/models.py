@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +48,13 @@ class LogLik(Protocol):
         """log ∫ p_θ(y | x_i)^power dy as [S, n], for rivals that need it."""
 
 
+class Parameters(NamedTuple):
+    """θ of a Model as a tree; fields in the order of θ, which a dict would not keep."""
+
+    network: Any
+    likelihood: Array
+
+
 @dataclass(frozen=True)
 class Model:
     """A network under a likelihood.
@@ -79,26 +86,35 @@ class Model:
         """The size [P] of a typical parameter at the start."""
         return jnp.concatenate([self.network.scale(), jnp.full(self.likelihood.size, 0.1)])
 
-    def unravel(self, theta: Array) -> dict[str, Any]:
+    def unravel(self, theta: Array) -> Parameters:
         """The network's tree and the likelihood's vector."""
         size = self.network.size
-        return {
-            "network": self.network.unravel(theta[..., :size]),
-            "likelihood": theta[..., size:],
-        }
+        return Parameters(self.network.unravel(theta[..., :size]), theta[..., size:])
 
     def check(self, x: Array, y: Array) -> None:
         """Rows fit the network, targets the likelihood, and the network the likelihood."""
         self.likelihood.check(y)
+        self.check_rows(x)
+
+    def check_rows(self, x: Array) -> None:
+        """Rows fit the network, and the network the likelihood."""
         shape = getattr(self.network, "input_shape", None)
         if shape is not None and tuple(x.shape[1:]) != tuple(shape):
             raise InvalidInput(
                 f"x must have shape (n, {', '.join(map(str, shape))}), got {tuple(x.shape)}. "
                 "Reshape it, or build the network for that shape."
             )
-        given = jax.eval_shape(
-            lambda theta: self.network.outputs(Points(theta), x[:1]), jnp.zeros((1, self.size))
-        ).shape[-1]
+        try:
+            given = jax.eval_shape(
+                lambda theta: self.network.outputs(Points(theta), x[:1]), jnp.zeros((1, self.size))
+            ).shape[-1]
+        except InvalidInput:
+            raise
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"x must have rows that the network takes, got shape {tuple(x.shape)}. The network "
+                f"says: {error}"
+            ) from error
         if given != self.likelihood.outputs:
             raise InvalidInput(
                 f"network must have {self.likelihood.outputs} outputs for "

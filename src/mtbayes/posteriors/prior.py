@@ -41,7 +41,7 @@ def prior(mean: Any = 0.0, std: Any = 1.0, *, like: Any = None) -> Prior:
 
 
 def _flat(name: str, value: Any, like: Any) -> Array:
-    if np.ndim(value) <= 1 and not isinstance(value, (dict, list, tuple)):
+    if jax.tree_util.all_leaves([value]) and np.ndim(value) <= 1:
         return jnp.asarray(value, dtype=jnp.result_type(float))
     if like is None:
         raise InvalidInput(
