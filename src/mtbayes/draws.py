@@ -8,8 +8,9 @@ matrix products in all for a layer whose input the members share; `plan` picks t
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 
 from mtbayes.types import Array
@@ -51,6 +52,9 @@ class Draws(Protocol):
     def linear(self, linear: Linear, h: Array) -> Array:
         """A linear map of each set: h is [n, ..., i] where shared, else [S, n, ..., i]."""
 
+    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
+        """The largest of a shared linear map's results on several inputs, [S, n, ..., u]."""
+
 
 class Points(NamedTuple):
     """Weights θ[S, P] that are given."""
@@ -64,6 +68,10 @@ class Points(NamedTuple):
     def linear(self, linear: Linear, h: Array) -> Array:
         """h times the weights plus the bias, for each set."""
         return _affine(linear, self.part(linear.start, linear.size), h)
+
+    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
+        """The largest of several results, for each set."""
+        return _largest(linear, self.part(linear.start, linear.size), inputs)
 
 
 class Plan(NamedTuple):
@@ -150,6 +158,10 @@ class Gaussians(NamedTuple):
         noise = self.noise[offset : offset + self.sets * rows * units].reshape(k, -1, rows, units)
         return (mean + jnp.sqrt(var) * noise).reshape(self.sets, rows, *ones, units)
 
+    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
+        """The largest of several results, through weights."""
+        return _largest(linear, self.part(linear.start, linear.size), inputs)
+
 
 def _affine(linear: Linear, theta: Array, h: Array) -> Array:
     """h times weights plus bias; theta is this map's part of θ, [S, size]."""
@@ -162,3 +174,41 @@ def _affine(linear: Linear, theta: Array, h: Array) -> Array:
         result = jnp.einsum("sri,siu->sru", h.reshape(sets, -1, linear.inputs), weight)
         shape = (*h.shape[:-1], linear.units)
     return (result + bias[:, None]).reshape(shape)
+
+
+def _largest(linear: Linear, theta: Array, inputs: tuple[Array, ...]) -> Array:
+    """The maximum of `_affine` over inputs [n, ..., i] that the sets share."""
+    weight, bias = linear.split(theta)
+    sets, rows = weight.shape[0], inputs[0].shape[:-1]
+    # The sets' units side by side: one product an input, in the layout that products come in.
+    wide = jnp.moveaxis(weight, 0, 1).reshape(linear.inputs, sets * linear.units)
+    flat = tuple(h.reshape(-1, linear.inputs) for h in inputs)
+    result = _largest_product(wide, flat).reshape(*rows, sets, linear.units) + bias
+    return jnp.moveaxis(result, -2, 0)
+
+
+@jax.custom_vjp
+def _largest_product(weight: Array, inputs: tuple[Array, ...]) -> Array:
+    """The elementwise maximum of h @ weight over the inputs h."""
+    return _largest_forward(weight, inputs)[0]
+
+
+def _largest_forward(weight: Array, inputs: tuple[Array, ...]) -> tuple[Array, Any]:
+    best = inputs[0] @ weight
+    which = jnp.zeros(best.shape, jnp.uint8)
+    for i, h in enumerate(inputs[1:], start=1):
+        value = h @ weight
+        which = jnp.where(value > best, jnp.uint8(i), which)
+        best = jnp.maximum(best, value)
+    return best, (weight, inputs, which)
+
+
+def _largest_backward(saved: Any, g: Array) -> tuple[Array, tuple[Array, ...]]:
+    # Only the winner passes a gradient on; remembering which is cheaper than comparing again.
+    weight, inputs, which = saved
+    shares = [jnp.where(which == i, g, 0.0) for i in range(len(inputs))]
+    slope = sum(h.T @ share for h, share in zip(inputs, shares, strict=True))
+    return slope, tuple(share @ weight.T for share in shares)
+
+
+_largest_product.defvjp(_largest_forward, _largest_backward)

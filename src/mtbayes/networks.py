@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -109,14 +109,28 @@ class Conv:
 
     def apply(self, draws: Draws, linear: Linear, h: Array) -> Array:
         """One layer of every set of weights."""
+        return ACTIVATIONS[self.activation](draws.linear(linear, self._patches(h)))
+
+    def apply_and_pool(self, draws: Draws, linear: Linear, h: Array, size: int) -> Array:
+        """The layer and the maximum over windows that follows it, for h that the sets share.
+
+        Activations increase, so that they may follow the maximum, on fewer numbers; and the input
+        has no gradient, so that the windows' corners can be products of their own.
+        """
+        patches = self._patches(h)
+        rows, columns = patches.shape[-3] // size, patches.shape[-2] // size
+        patches = patches[..., : rows * size, : columns * size, :]
+        corners = tuple(patches[..., i::size, j::size, :] for i, j in _square(size))
+        return ACTIVATIONS[self.activation](draws.largest(linear, corners))
+
+    def _patches(self, h: Array) -> Array:
         height, width = h.shape[-3] - self.kernel + 1, h.shape[-2] - self.kernel + 1
-        windows = [
-            h[..., i : i + height, j : j + width, :]
-            for i in range(self.kernel)
-            for j in range(self.kernel)
-        ]
-        patches = jnp.concatenate(windows, axis=-1)
-        return ACTIVATIONS[self.activation](draws.linear(linear, patches))
+        windows = [h[..., i : i + height, j : j + width, :] for i, j in _square(self.kernel)]
+        return jnp.concatenate(windows, axis=-1)
+
+
+def _square(size: int) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(size) for j in range(size)]
 
 
 @dataclass(frozen=True)
@@ -136,11 +150,7 @@ class MaxPool:
         rows, columns = h.shape[-3] // s, h.shape[-2] // s
         h = h[..., : rows * s, : columns * s, :]
         # Strided slices and maximum: far cheaper on a CPU than a windowed reduction.
-        corners = [h[..., i::s, j::s, :] for i in range(s) for j in range(s)]
-        result = corners[0]
-        for corner in corners[1:]:
-            result = jnp.maximum(result, corner)
-        return result
+        return reduce(jnp.maximum, (h[..., i::s, j::s, :] for i, j in _square(s)))
 
 
 @dataclass(frozen=True)
@@ -230,10 +240,20 @@ class Stack:
 
     def outputs(self, draws: Draws, x: Array) -> Array:
         """Outputs [S, n, k] for S sets of weights."""
-        h = x
-        for layer, linear, axes in self._steps:
-            h = layer.reshape(h, axes) if linear is None else layer.apply(draws, linear, h)
+        h, steps = x, list(self._steps)
+        while steps:
+            layer, linear, axes = steps.pop(0)
+            if linear is None:
+                h = layer.reshape(h, axes)
+            elif linear.shared and _pools_next(layer, steps):
+                h = layer.apply_and_pool(draws, linear, h, steps.pop(0)[0].size)
+            else:
+                h = layer.apply(draws, linear, h)
         return h
+
+
+def _pools_next(layer: Any, steps: list[Any]) -> bool:
+    return isinstance(layer, Conv) and bool(steps) and isinstance(steps[0][0], MaxPool)
 
 
 @dataclass(frozen=True, eq=False)
