@@ -148,8 +148,8 @@ class Gaussians(NamedTuple):
         ones = h.shape[1 if linear.shared else 2 : -1]
         h = h.reshape(*h.shape[: h.ndim - 1 - len(ones)], linear.inputs)
         if linear.shared:
-            mean = (jnp.einsum("ni,kiu->knu", h, weight) + bias[:, None])[:, None]
-            var = (jnp.einsum("ni,kiu->knu", h * h, weight_var) + bias_var[:, None])[:, None]
+            mean = (_shared_product(h, weight) + bias[:, None])[:, None]
+            var = (_shared_product(h * h, weight_var) + bias_var[:, None])[:, None]
         else:
             h = h.reshape(k, -1, *h.shape[1:])
             mean = jnp.einsum("kgni,kiu->kgnu", h, weight) + bias[:, None, None]
@@ -168,7 +168,7 @@ def _affine(linear: Linear, theta: Array, h: Array) -> Array:
     weight, bias = linear.split(theta)
     sets = weight.shape[0]
     if linear.shared:
-        result = jnp.einsum("ri,siu->sru", h.reshape(-1, linear.inputs), weight)
+        result = _shared_product(h.reshape(-1, linear.inputs), weight)
         shape = (sets, *h.shape[:-1], linear.units)
     else:
         result = jnp.einsum("sri,siu->sru", h.reshape(sets, -1, linear.inputs), weight)
@@ -176,14 +176,23 @@ def _affine(linear: Linear, theta: Array, h: Array) -> Array:
     return (result + bias[:, None]).reshape(shape)
 
 
+def _side_by_side(weight: Array) -> Array:
+    """[S, i, u] to [i, S·u]: the sets' units in one matrix, in the layout that products come in."""
+    return jnp.moveaxis(weight, 0, 1).reshape(weight.shape[1], -1)
+
+
+def _shared_product(h: Array, weight: Array) -> Array:
+    """h[r, i] times each of weight[S, i, u], as [S, r, u], by one product."""
+    sets, _, units = weight.shape
+    return jnp.moveaxis((h @ _side_by_side(weight)).reshape(-1, sets, units), 1, 0)
+
+
 def _largest(linear: Linear, theta: Array, inputs: tuple[Array, ...]) -> Array:
     """The maximum of `_affine` over inputs [n, ..., i] that the sets share."""
     weight, bias = linear.split(theta)
     sets, rows = weight.shape[0], inputs[0].shape[:-1]
-    # The sets' units side by side: one product an input, in the layout that products come in.
-    wide = jnp.moveaxis(weight, 0, 1).reshape(linear.inputs, sets * linear.units)
     flat = tuple(h.reshape(-1, linear.inputs) for h in inputs)
-    result = _largest_product(wide, flat).reshape(*rows, sets, linear.units) + bias
+    result = _largest_product(_side_by_side(weight), flat).reshape(*rows, sets, linear.units) + bias
     return jnp.moveaxis(result, -2, 0)
 
 

@@ -1,0 +1,110 @@
+"""What a fresh process pays: import, first fit with its compilation, peak memory.
+
+`measure()` starts the processes; `python fresh.py NAME` is one of them and prints JSON.
+"""
+
+import importlib
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+
+from workloads import MAIN, MNIST, data
+
+HOUSING = replace(MAIN[2], rows=20640)
+FULL_MNIST = replace(MNIST, rows=60000)
+
+
+def peak_mb() -> float:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def one_fit(rival: str, case, epochs: int) -> None:
+    if rival == "torch":
+        module = importlib.import_module("rivals_torch")
+        module.Training(case, module.cheaper(case))(epochs * case.batches)
+        return
+    import jax
+    from rivals_ours import model_of
+
+    from mtbayes.criteria import Criterion
+    from mtbayes.solve import fit
+
+    x, y = data(case)
+    fit(model_of(case), x, y, Criterion(case.m, 0.7), key=jax.random.key(0), epochs=epochs)
+
+
+def first_fit(rival: str) -> dict:
+    """Import, then a fit of 8-10-10-1 for three epochs."""
+    begin = time.perf_counter()
+    importlib.import_module("rivals_torch" if rival == "torch" else "rivals_ours")
+    imported = time.perf_counter()
+    one_fit(rival, HOUSING, epochs=3)
+    return {"import_s": imported - begin, "fit_s": time.perf_counter() - imported}
+
+
+def memory(rival: str) -> dict:
+    """Peak memory of a fit to all of MNIST, beyond that of a small fit, beside the data's size."""
+    one_fit(rival, HOUSING, epochs=1)
+    before = peak_mb()
+    one_fit(rival, FULL_MNIST, epochs=1)
+    size = FULL_MNIST.rows * 784 * 4 / 1e6
+    extra = peak_mb() - before
+    return {"before_mb": before, "extra_mb": extra, "data_mb": size, "extra/data": extra / size}
+
+
+def import_time() -> dict:
+    """The package alone, and then with every public name, which loads what they need."""
+    begin = time.perf_counter()
+    package = importlib.import_module("mtbayes")
+    imported = time.perf_counter() - begin
+    for name in package.__all__:
+        getattr(package, name)
+    return {"import_s": imported, "all_names_s": time.perf_counter() - begin}
+
+
+def child(*arguments: str, **environment: str) -> dict:
+    """Run one measurement in a process of its own; adds its whole wall time."""
+    begin = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return {**json.loads(done.stdout.splitlines()[-1]), "process_s": time.perf_counter() - begin}
+
+
+def typical(repeats: int, *arguments: str, **environment: str) -> dict:
+    """The median of each number over several processes."""
+    runs = [child(*arguments, **environment) for _ in range(repeats)]
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def measure(repeats: int):
+    """Title and numbers of each measurement."""
+    yield "import mtbayes", typical(repeats, "import")
+    yield "first fit, no cache", typical(repeats, "first", "mtbayes")
+    with tempfile.TemporaryDirectory() as folder:
+        cache = {
+            "JAX_COMPILATION_CACHE_DIR": folder,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
+        }
+        yield "first fit, cold cache", child("first", "mtbayes", **cache)
+        yield "first fit, warm cache", typical(repeats, "first", "mtbayes", **cache)
+    # So small a network is fastest with one thread.
+    yield "first fit, torch", typical(repeats, "first", "torch", OMP_NUM_THREADS="1")
+    yield "memory, mtbayes", child("memory", "mtbayes")
+    yield "memory, torch", child("memory", "torch")
+
+
+if __name__ == "__main__":
+    what, *rest = sys.argv[1:]
+    print(json.dumps({"import": import_time, "first": first_fit, "memory": memory}[what](*rest)))

@@ -1,0 +1,66 @@
+"""mtbayes itself, through its public `fit`, timed from callback to callback."""
+
+import time
+
+import jax
+from workloads import BETA, RATE, Case, T, data
+
+from mtbayes.criteria import Criterion
+from mtbayes.likelihoods import Categorical, Gaussian
+from mtbayes.models import Model
+from mtbayes.networks import cifar_cnn, mlp
+from mtbayes.posteriors import Particles, mean_field, prior
+from mtbayes.solve import fit
+
+
+def model_of(case: Case) -> Model:
+    likelihood = Categorical(case.classes) if case.classes else Gaussian(case.std)
+    return Model(cifar_cnn() if case.kind == "cnn" else mlp(case.sizes), likelihood)
+
+
+class Ours:
+    """A turn is one chunk of a fit; set-up and the first chunk of each fit are not counted."""
+
+    def __init__(self, case: Case, posterior=None, criterion=None) -> None:
+        self.case, self.x, self.y = case, *data(case)
+        self.model = model_of(case)
+        self.posterior = posterior or mean_field()
+        self.criterion = criterion or Criterion(case.m, T, BETA)
+
+    def __call__(self, _steps: int) -> tuple[int, float]:
+        stamps: list[float] = []
+        fit(
+            self.model,
+            self.x,
+            self.y,
+            self.criterion,
+            key=jax.random.key(0),
+            posterior=self.posterior,
+            prior=prior(0.0, 1.0),
+            learning_rate=RATE,
+            epochs=2 * self.case.epochs,
+            batch_size=self.case.batch,
+            callback=lambda _: stamps.append(time.perf_counter()),
+        )
+        steps = (len(stamps) - 1) * 2 * self.case.epochs * self.case.batches // len(stamps)
+        return steps, stamps[-1] - stamps[0]
+
+
+def ours(case: Case) -> Ours:
+    return Ours(case)
+
+
+def ours_fresh(case: Case) -> Ours:
+    """Every random number used once, as the rivals do it unless they say `pool`."""
+    from mtbayes.solve import gradient
+
+    if not hasattr(gradient, "_POOL"):
+        raise NotImplementedError(
+            "mtbayes.solve.gradient has no pool of random numbers to switch off"
+        )
+    gradient._POOL = 2**62
+    return Ours(case)
+
+
+def ours_ensemble(case: Case) -> Ours:
+    return Ours(case, Particles(case.m), Criterion(1, 1.0, BETA))
