@@ -21,7 +21,8 @@ from mtbayes.models import CustomModel, Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import Mixture, Particles, mean_field, prior
 from mtbayes.solve import fit, path, sweep
-from mtbayes.solve.gradient import Hyper, Rows, Settings, Training, estimate, row_losses
+from mtbayes.solve.gradient import Training
+from mtbayes.solve.program import Hyper, Rows, Settings, estimate, row_losses
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

@@ -1,16 +1,9 @@
-"""Minimise J by stochastic gradients: one compiled program for a chunk of epochs.
-
-What makes a step cheap: all parameters in one flat vector and one slice of random numbers a step;
-layers drawn row by row where that is cheaper (`mtbayes.draws`); and a pool of random numbers for
-each chunk, read at random places. A slice of a pool of independent normals is itself a vector of
-independent normals, so that every step's gradient is unbiased; steps may share numbers.
-"""
+"""Minimise J over a family of posteriors by stochastic gradients."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,27 +14,16 @@ import optax
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
-from mtbayes.draws import Plan, Points, plan
 from mtbayes.errors import InvalidInput
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
-from mtbayes.solve.checkpoint import Checkpoint
+from mtbayes.solve.checkpoint import Checkpoint, describe
+from mtbayes.solve.program import Hyper, Rows, Settings, State, Terms, program, row_losses, starter
 from mtbayes.types import Array, Solution, Status
 
-_POOL = 2**21
+# Steps in a chunk of several epochs, about: long enough to pay for the call, short enough to watch.
 _CHUNK_STEPS = 500
-_HELD_OUT_DRAWS = 50
-_HELD_OUT_ROWS = 1024
-_ADAM = optax.scale_by_adam()
-
-
-class Terms(NamedTuple):
-    """J and its parts: loss = data + weight · divergence."""
-
-    loss: Array
-    data: Array
-    divergence: Array
 
 
 class Progress(NamedTuple):
@@ -51,76 +33,6 @@ class Progress(NamedTuple):
     epochs: int
     terms: Terms
     held_out: float | None
-
-
-class Rows(NamedTuple):
-    """Rows of data; weights over a whole data set sum to 1."""
-
-    x: Array
-    y: Array
-    weight: Array
-
-
-class Hyper(NamedTuple):
-    """Traced numbers: a change of theirs needs no new program."""
-
-    numbers: tuple[Array, ...]
-    strength: Array
-    rate: Array
-    steps: Array
-    prior: Prior
-
-
-class State(NamedTuple):
-    """All that a step changes."""
-
-    posterior: Any
-    optimiser: Any
-    step: Array
-
-
-class Settings(NamedTuple):
-    """What a compiled program depends on, beside shapes."""
-
-    model: LogLik
-    posterior: Posterior
-    criterion: Objective
-    optimiser: optax.GradientTransformation | None
-    batch_size: int
-    batches: int
-
-    @property
-    def sets(self) -> int:
-        """Sets of weights a step: m, or one for each component where those are more."""
-        return max(int(self.criterion.m), self.posterior.components)
-
-    @property
-    def plan(self) -> Plan:
-        """How θ is drawn."""
-        k = self.posterior.components
-        return plan(self.model.linears, self.model.size, k, self.sets, self.batch_size)
-
-
-def estimate(
-    settings: Settings, state: Any, rows: Rows, noise: Array, key: Array, hyper: Hyper
-) -> Terms:
-    """J estimated, without bias, from one minibatch out of `settings.batches`.
-
-    The mean over the minibatches of an epoch is J on all rows, since each estimate is
-    batches · Σ_i weight_i R_i with weights that sum to 1 over all rows; padding weighs 0.
-    """
-    draws = settings.posterior.draws(state, noise, settings.plan, settings.sets)
-    criterion, model = settings.criterion, settings.model
-    log_lik = model.log_lik(draws, rows.x, rows.y)
-    integral = None
-    if criterion.power is not None:
-        integral = model.log_power_integral(draws, rows.x, criterion.power)
-    elif settings.sets > criterion.m > 1:
-        log_lik = jax.random.permutation(key, log_lik)  # new groups of m components each step
-    losses = criterion.rows(log_lik, integral, *hyper.numbers)
-    data = settings.batches * jnp.sum(rows.weight * losses)
-    divergence = settings.posterior.divergence(state, hyper.prior, criterion.t_p)
-    return Terms(data + hyper.strength * divergence, data, divergence)
 
 
 def fit(
@@ -240,7 +152,7 @@ class Training:
         keys = jax.random.split(key, 4)
         self.noise_key, self.held_out_key = keys[1], keys[3]
         self.shuffle = np.asarray(jax.random.key_data(keys[2])).tolist()
-        self.start, divergence = _starter(self.settings)(keys[0], start, prior)
+        self.start, divergence = starter(self.settings)(keys[0], start, prior)
         first = float(divergence)
         if not math.isfinite(first):
             raise InvalidInput(
@@ -251,8 +163,6 @@ class Training:
 
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint must agree with, by name."""
-        from mtbayes.solve.checkpoint import describe
-
         return {
             "model": describe(self.settings.model),
             "posterior": repr(self.settings.posterior),
@@ -342,72 +252,6 @@ def finished(
     return Solution(posterior, Status(converged, epoch, last, sentence), trace)
 
 
-@lru_cache(maxsize=64)
-def _starter(settings: Settings) -> Callable[..., tuple[State, Array]]:
-    """The state before the first step and its divergence from the prior, compiled as one."""
-
-    def starter(key: Array, start: Any, prior: Prior) -> tuple[State, Array]:
-        state = settings.posterior.init(key, settings.model) if start is None else start
-        rule = settings.optimiser if settings.optimiser is not None else _ADAM
-        divergence = settings.posterior.divergence(state, prior, settings.criterion.t_p)
-        return State(state, rule.init(state), jnp.zeros((), jnp.int32)), divergence
-
-    return jax.jit(starter)
-
-
-@lru_cache(maxsize=64)
-def program(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
-    """The compiled chunk for these settings."""
-    return jax.jit(partial(chunk, settings))
-
-
-def chunk(
-    settings: Settings, state: State, rows: Rows, order: Array, key: Array, hyper: Hyper
-) -> tuple[State, Terms, Array]:
-    """Steps through `order`[steps, batch]: new state, mean terms, whether all is finite."""
-    steps = order.shape[0]
-    pool, places = _noise(settings, steps, key, state)
-    rule = settings.optimiser if settings.optimiser is not None else _ADAM
-
-    def step(state: State, at: tuple[Array, Array]) -> tuple[State, Terms]:
-        picked, place = at
-        noise = jax.lax.dynamic_slice(pool, (place,), (settings.plan.size,)) if len(pool) else pool
-        weight = jnp.where(picked < 0, 0.0, rows.weight[picked])
-        batch = Rows(rows.x[picked], rows.y[picked], weight)
-        grouping = jax.random.fold_in(key, state.step)
-
-        def loss(posterior: Any) -> tuple[Array, Terms]:
-            terms = estimate(settings, posterior, batch, noise, grouping, hyper)
-            return terms.loss, terms
-
-        gradient, terms = jax.grad(loss, has_aux=True)(state.posterior)
-        change, optimiser = rule.update(gradient, state.optimiser, state.posterior)
-        if settings.optimiser is None:
-            rate = 0.5 * hyper.rate * (1 + jnp.cos(jnp.pi * state.step / hyper.steps))
-            change = jax.tree.map(lambda c: -rate * c, change)
-        moved = optax.apply_updates(state.posterior, change)
-        return State(moved, optimiser, state.step + 1), terms
-
-    state, terms = jax.lax.scan(step, state, (order, places))
-    mean = Terms(*(jnp.mean(v) for v in terms))
-    sound = jnp.isfinite(mean.loss) & jnp.all(
-        jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state.posterior)])
-    )
-    return state, mean, sound
-
-
-def _noise(settings: Settings, steps: int, key: Array, state: State) -> tuple[Array, Array]:
-    """A pool of standard normals, and where in it each step reads."""
-    dtype = jax.tree.leaves(state.posterior)[0].dtype
-    each = settings.plan.size if settings.posterior.drawn else 0
-    size = min(steps * each, max(_POOL, 4 * each))
-    pool = jax.random.normal(jax.random.fold_in(key, 0), (size,), dtype)
-    if size == steps * each:
-        return pool, jnp.arange(steps) * each
-    places = jax.random.randint(jax.random.fold_in(key, 1), (steps,), 0, size - each + 1)
-    return pool, places
-
-
 class _HeldOut:
     """The loss on rows that are not trained on, and the best state so far."""
 
@@ -432,37 +276,6 @@ class _HeldOut:
 
     def patience_is_over(self) -> bool:
         return self.since_best() >= self.patience
-
-
-def row_losses(
-    settings: Settings,
-    state: Any,
-    x: Any,
-    y: Any,
-    key: Array,
-    numbers: tuple[Any, ...],
-    draws: int = _HELD_OUT_DRAWS,
-) -> Any:
-    """The criterion's loss of each row, [n], from at least `draws` weights shared by all rows."""
-    sets = settings.sets * -(-draws // settings.sets)
-    theta = settings.posterior.sample(key, state, sets)
-    losses = _losses(settings)
-    parts = []
-    for begin in range(0, len(x), _HELD_OUT_ROWS):
-        picked = np.arange(begin, begin + _HELD_OUT_ROWS) % len(x)  # one shape, one compilation
-        part = np.asarray(losses(theta, x[picked], y[picked], numbers))
-        parts.append(part[: len(x) - begin])
-    return np.concatenate(parts)
-
-
-@lru_cache(maxsize=64)
-def _losses(settings: Settings) -> Callable[..., Array]:
-    def losses(theta: Array, x: Array, y: Array, numbers: tuple[Array, ...]) -> Array:
-        draws, model, power = Points(theta), settings.model, settings.criterion.power
-        integral = None if power is None else model.log_power_integral(draws, x, power)
-        return settings.criterion.rows(model.log_lik(draws, x, y), integral, *numbers)
-
-    return jax.jit(losses)
 
 
 def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, Any]:

@@ -14,7 +14,8 @@ from mtbayes import _check
 from mtbayes.criteria import Objective
 from mtbayes.errors import InvalidInput
 from mtbayes.models import LogLik
-from mtbayes.solve.gradient import Settings, Training, chunk, finished, fit
+from mtbayes.solve.gradient import Training, finished, fit
+from mtbayes.solve.program import Settings, chunk
 from mtbayes.types import Array, Solution
 
 # Fits that run side by side: enough to fill the machine on small networks, bounded in memory.
