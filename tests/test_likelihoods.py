@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from mtbayes import InvalidInput
-from mtbayes.likelihoods import Bernoulli, Categorical, Gaussian, bound
+from mtbayes.likelihoods import Bernoulli, Categorical, Gaussian
 
 NONE = jnp.zeros((1, 0))
 POWERS = [0.5, 1.0, 1.1, 1.5, 2.0, 3.0]
@@ -166,19 +166,13 @@ def test_the_floor_is_respected(std):
     lowest = jnp.full((1, 1, likelihood.outputs), -1e4), jnp.full((1, likelihood.size), -1e4)
     np.testing.assert_allclose(likelihood.moments(*lowest)[1], 0.2, rtol=1e-6)
     peak = likelihood.log_lik(*lowest, jnp.array([-1e4]))
-    np.testing.assert_allclose(np.exp(peak), bound(likelihood), rtol=1e-5)
+    np.testing.assert_allclose(np.exp(peak), stats.norm(0, 0.2).pdf(0), rtol=1e-5)
 
 
 def test_a_learned_scale_starts_at_one_and_the_floor():
     likelihood = Gaussian("learned", floor=0.25)
     _, std = likelihood.moments(jnp.zeros((1, 1, 1)), likelihood.initial()[None])
     np.testing.assert_allclose(std, 1.25, rtol=1e-6)
-
-
-def test_bound_is_the_largest_density():
-    assert bound(Categorical(3)) == bound(Bernoulli()) == 1
-    np.testing.assert_allclose(bound(Gaussian(0.3)), stats.norm(0, 0.3).pdf(0))
-    np.testing.assert_allclose(bound(Gaussian("learned", 0.05)), stats.norm(0, 0.05).pdf(0))
 
 
 @pytest.mark.parametrize("likelihood", [Categorical(4), Bernoulli(), *GAUSSIANS])

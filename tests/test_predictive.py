@@ -1,5 +1,6 @@
 """Predictive mixtures against the same numbers worked out another way."""
 
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -28,6 +29,7 @@ def gaussian(means, stds):
     return GaussianPredictive(np.array(means, float)[:, None], np.array(stds, float)[:, None])
 
 
+@cache
 def start(posterior, model, wider=0.0):
     """A start, with enough spread for members to differ where asked."""
 
@@ -171,7 +173,7 @@ MEMBERS = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=-1, keepdims=True)
 
 
 def classes(probs=MEMBERS):
-    made = ClassPredictive.of_members(np.log(probs))
+    made = jax.jit(ClassPredictive.of_members)(np.log(probs))
     return jax.tree.map(np.asarray, made)
 
 
@@ -247,10 +249,7 @@ POSTERIORS = {"mean_field": mean_field(), "mixture": Mixture(2), "particles": Pa
 
 @pytest.mark.parametrize(
     ("name", "family"),
-    [(name, "mean_field") for name in MODELS]
-    + [
-        (name, family) for name in ("categorical", "learned") for family in ("mixture", "particles")
-    ],
+    [(name, "mean_field") for name in MODELS] + [("learned", "mixture"), ("learned", "particles")],
 )
 def test_log_prob_is_that_of_the_likelihood(name, family):
     """The mixture's log_prob is log-mean-exp of log_lik[S, n], the narrow waist."""
@@ -265,7 +264,7 @@ def test_log_prob_is_that_of_the_likelihood(name, family):
     assert all(type(leaf) is np.ndarray for leaf in got)
 
 
-@pytest.mark.parametrize(("name", "draws"), [("categorical", 9), ("by_input", 20), ("learned", 1)])
+@pytest.mark.parametrize(("name", "draws"), [("categorical", 9), ("learned", 20)])
 def test_chunks_change_nothing(name, draws, monkeypatch):
     model = MODELS[name]
     state = start(mean_field(), model, wider=2.0)
@@ -339,7 +338,7 @@ def test_a_key_gives_one_answer_and_another_key_another():
 def test_double_precision():
     with jax.enable_x64(True):
         model, posterior = MODELS["fixed"], mean_field()
-        state = start(posterior, model)
+        state = start.__wrapped__(posterior, model)
         got = predictive(model, posterior, state, X, key=KEY, draws=3)
         assert got.means.dtype == np.float64
         theta = posterior.sample(KEY, state, 3)

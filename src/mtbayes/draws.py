@@ -130,17 +130,15 @@ class Gaussians(NamedTuple):
         # within the block's.
         block, offset = max(pair for pair in self.plan.by_weight if pair[0] <= start)
         offset += self.sets * (start - block)
-        k = self.mean.shape[0]
-        noise = self.noise[offset : offset + self.sets * size].reshape(k, -1, size)
-        mean, std = (v[:, None, start : start + size] for v in (self.mean, self.std))
-        return (mean + std * noise).reshape(self.sets, size)
+        noise = self.noise[offset : offset + self.sets * size].reshape(self.sets, size)
+        mean, std = (self._spread(v[:, start : start + size]) for v in (self.mean, self.std))
+        return mean + std * noise
 
     def linear(self, linear: Linear, h: Array) -> Array:
         """The pre-activations, drawn row by row or through weights as planned."""
         offset = dict(self.plan.by_row).get(linear.start)
         if offset is None:
             return _affine(linear, self.part(linear.start, linear.size), h)
-        k, units = self.mean.shape[0], linear.units
         part = slice(linear.start, linear.start + linear.size)
         weight, bias = linear.split(self.mean[:, part])
         weight_var, bias_var = linear.split(jnp.square(self.std[:, part]))
@@ -148,15 +146,24 @@ class Gaussians(NamedTuple):
         ones = h.shape[1 if linear.shared else 2 : -1]
         h = h.reshape(*h.shape[: h.ndim - 1 - len(ones)], linear.inputs)
         if linear.shared:
-            mean = (_shared_product(h, weight) + bias[:, None])[:, None]
-            var = (_shared_product(h * h, weight_var) + bias_var[:, None])[:, None]
+            mean, var = _shared_product(h, weight), _shared_product(h * h, weight_var)
         else:
-            h = h.reshape(k, -1, *h.shape[1:])
-            mean = jnp.einsum("kgni,kiu->kgnu", h, weight) + bias[:, None, None]
-            var = jnp.einsum("kgni,kiu->kgnu", h * h, weight_var) + bias_var[:, None, None]
-        rows = mean.shape[2]
-        noise = self.noise[offset : offset + self.sets * rows * units].reshape(k, -1, rows, units)
-        return (mean + jnp.sqrt(var) * noise).reshape(self.sets, rows, *ones, units)
+            h = h.reshape(len(weight), -1, linear.inputs)  # a component's sets as more rows
+            mean, var = (
+                jnp.einsum("kri,kiu->kru", v, w).reshape(self.sets, -1, linear.units)
+                for v, w in ((h, weight), (h * h, weight_var))
+            )
+        mean = self._spread(mean) + self._spread(bias[:, None])
+        var = self._spread(var) + self._spread(bias_var[:, None])
+        rows = mean.shape[1]
+        noise = self.noise[offset : offset + self.sets * rows * linear.units]
+        drawn = mean + jnp.sqrt(var) * noise.reshape(self.sets, rows, linear.units)
+        return drawn.reshape(self.sets, rows, *ones, linear.units)
+
+    def _spread(self, values: Array) -> Array:
+        """Values [K, ...] of the components for each of their sets; [S, ...] and [1, ...] stay."""
+        k = values.shape[0]
+        return values if k in (1, self.sets) else jnp.repeat(values, self.sets // k, axis=0)
 
     def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
         """The largest of several results, through weights."""
@@ -184,6 +191,8 @@ def _side_by_side(weight: Array) -> Array:
 def _shared_product(h: Array, weight: Array) -> Array:
     """h[r, i] times each of weight[S, i, u], as [S, r, u], by one product."""
     sets, _, units = weight.shape
+    if sets == 1:  # the same, but XLA does it a third faster
+        return (h @ weight[0])[None]
     return jnp.moveaxis((h @ _side_by_side(weight)).reshape(-1, sets, units), 1, 0)
 
 

@@ -8,7 +8,7 @@ row. So every Gaussian here has a floor under its standard deviation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -201,11 +201,3 @@ class Gaussian:
     def mixture(self, outputs: Array, own: Array) -> GaussianPredictive:
         """The predictive distribution of members with these outputs."""
         return GaussianPredictive(*self.moments(outputs, own))
-
-
-def bound(likelihood: Any) -> float:
-    """The largest density C that a likelihood can give: 1 for labels."""
-    if not isinstance(likelihood, Gaussian):
-        return 1.0
-    std = likelihood.floor if isinstance(likelihood.std, str) else likelihood.std
-    return float(1 / (std * np.sqrt(2 * np.pi)))

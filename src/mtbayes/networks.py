@@ -245,7 +245,7 @@ class Stack:
             layer, linear, axes = steps.pop(0)
             if linear is None:
                 h = layer.reshape(h, axes)
-            elif linear.shared and _pools_next(layer, steps):
+            elif linear.shared and linear.positions > 1 and _pools_next(layer, steps):
                 h = layer.apply_and_pool(draws, linear, h, steps.pop(0)[0].size)
             else:
                 h = layer.apply(draws, linear, h)
@@ -253,7 +253,9 @@ class Stack:
 
 
 def _pools_next(layer: Any, steps: list[Any]) -> bool:
-    return isinstance(layer, Conv) and bool(steps) and isinstance(steps[0][0], MaxPool)
+    pool = steps[0][0] if steps else None
+    # Winners are counted in a byte, so that a window may have 255 corners.
+    return isinstance(layer, Conv) and isinstance(pool, MaxPool) and pool.size < 16
 
 
 @dataclass(frozen=True, eq=False)
