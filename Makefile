@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 
-.PHONY: setup demo test test-slow lint format clean
+.PHONY: setup demo test test-slow bench lint format clean
 
 setup: $(STAMP)
 
@@ -25,6 +25,11 @@ test: lint
 # What `make test` leaves out because it takes longer.
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# Ours beside PyTorch, bayesian-torch, NumPyro and scikit-learn; about twenty minutes.
+bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	$(BIN)/python benchmarks/speed.py --out $(OUT)/bench
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
