@@ -211,15 +211,14 @@ def rows(case: Case) -> Training:
     return Training(case, MeanField(case, by_row=True))
 
 
-def rows_pool(case: Case) -> Training:
-    _no_convolution(case)
-    return Training(case, MeanField(case, by_row=True), pool=True)
-
-
 def cheaper(case: Case) -> MeanField:
     """Row by row where a row needs fewer numbers than a set of weights."""
     inputs, _ = case.linears[0]
     return MeanField(case, by_row=case.kind == "dense" and inputs > case.batch)
+
+
+def pool(case: Case) -> Training:
+    return Training(case, cheaper(case), pool=True)
 
 
 def compiled(case: Case) -> Training:

@@ -44,7 +44,7 @@ GROWING = (
     OURS,
     "torch, weights drawn",
     "torch, rows drawn",
-    "torch, rows drawn, pool",
+    "torch, pool",
     "torch.compile",
     "torch.compile, pool",
     "bayesian-torch",

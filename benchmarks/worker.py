@@ -18,7 +18,7 @@ RIVALS = {
     "mtbayes, no pool": "rivals_ours.ours_fresh",
     "torch, weights drawn": "rivals_torch.weights",
     "torch, rows drawn": "rivals_torch.rows",
-    "torch, rows drawn, pool": "rivals_torch.rows_pool",
+    "torch, pool": "rivals_torch.pool",
     "torch.compile": "rivals_torch.compiled",
     "torch.compile, pool": "rivals_torch.compiled_pool",
     "bayesian-torch": "rivals_bayesian_torch.passes",

@@ -287,12 +287,12 @@ def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, An
         raise InvalidInput(
             f"{name}y must have one entry for each of the {len(x)} rows of x, got shape {y.shape}."
         )
-    _check.finite(f"{name}x", x, "Impute or drop such rows first.")
-    if y.dtype.kind == "f":
-        _check.finite(f"{name}y", y, "Drop such rows first.")
     kind = jnp.result_type(float)
-    x = x.astype(kind)
-    y = y.astype(kind) if y.dtype.kind == "f" else y
+    x = x.astype(kind, copy=False)
+    y = y.astype(kind, copy=False) if y.dtype.kind == "f" else y
+    for label, values in (("x", x), ("y", y)):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            _check.finite(f"{name}{label}", values, "Impute or drop such rows first.")
     model.check(x, y)
     return x, y
 
