@@ -29,6 +29,7 @@ test-slow: $(STAMP)
 # Ours beside PyTorch, bayesian-torch, NumPyro and scikit-learn; about twenty minutes.
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps bayesian-torch==0.5.0
 	$(BIN)/python benchmarks/speed.py --out $(OUT)/bench
 
 lint: $(STAMP)
