@@ -27,8 +27,10 @@ class Ours:
         self.posterior = posterior or mean_field()
         self.criterion = criterion or Criterion(case.m, T, BETA)
 
-    def __call__(self, _steps: int) -> tuple[int, float]:
+    def __call__(self, steps: int) -> tuple[int, float]:
         stamps: list[float] = []
+        times = -(-steps // (self.case.epochs * self.case.batches))
+        epochs = 2 * self.case.epochs * times
         fit(
             self.model,
             self.x,
@@ -38,11 +40,11 @@ class Ours:
             posterior=self.posterior,
             prior=prior(0.0, 1.0),
             learning_rate=RATE,
-            epochs=2 * self.case.epochs,
+            epochs=epochs,
             batch_size=self.case.batch,
             callback=lambda _: stamps.append(time.perf_counter()),
         )
-        steps = (len(stamps) - 1) * 2 * self.case.epochs * self.case.batches // len(stamps)
+        steps = (len(stamps) - 1) * epochs * self.case.batches // len(stamps)
         return steps, stamps[-1] - stamps[0]
 
 
@@ -52,13 +54,9 @@ def ours(case: Case) -> Ours:
 
 def ours_fresh(case: Case) -> Ours:
     """Every random number used once, as the rivals do it unless they say `pool`."""
-    from mtbayes.solve import gradient
+    from mtbayes.solve import program
 
-    if not hasattr(gradient, "_POOL"):
-        raise NotImplementedError(
-            "mtbayes.solve.gradient has no pool of random numbers to switch off"
-        )
-    gradient._POOL = 2**62
+    program._POOL = 2**62
     return Ours(case)
 
 
