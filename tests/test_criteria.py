@@ -15,6 +15,8 @@ from mtbayes import Criterion, InvalidInput
         ({"t": -0.1}, ["t must lie in [0, 1]", "-0.1"]),
         ({"t": math.nan}, ["t must lie in [0, 1]", "nan"]),
         ({"t": "high"}, ["t must be a number", "'high'"]),
+        ({"t": [0.5, 0.6]}, ["t must be one number", "[0.5, 0.6]"]),
+        ({"t": None}, ["t must be one number", "None"]),
         ({"m": 0}, ["m must be a whole number of at least 1", "0"]),
         ({"m": 2.5}, ["m must be a whole number", "2.5"]),
         ({"m": "ten"}, ["m must be", "'ten'"]),

@@ -14,35 +14,44 @@ if TYPE_CHECKING:
     from mtbayes.criteria import Criterion
     from mtbayes.errors import InvalidInput
     from mtbayes.maths import exp_t, expected_log_t, log_t, log_t_from_log
-    from mtbayes.solve import fixed_point, fixed_points, objective
+    from mtbayes.models import Model
+    from mtbayes.solve import fit, fixed_point, fixed_points, objective, path, sweep
     from mtbayes.types import Solution, Status
 
 __all__ = [
     "Criterion",
     "InvalidInput",
+    "Model",
     "Solution",
     "Status",
     "exp_t",
     "expected_log_t",
+    "fit",
     "fixed_point",
     "fixed_points",
     "log_t",
     "log_t_from_log",
     "objective",
+    "path",
+    "sweep",
 ]
 
 _HOMES = {
     "Criterion": "criteria",
     "InvalidInput": "errors",
+    "Model": "models",
     "Solution": "types",
     "Status": "types",
     "exp_t": "maths",
     "expected_log_t": "maths",
+    "fit": "solve",
     "fixed_point": "solve",
     "fixed_points": "solve",
     "log_t": "maths",
     "log_t_from_log": "maths",
     "objective": "solve",
+    "path": "solve",
+    "sweep": "solve",
 }
 
 

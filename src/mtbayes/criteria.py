@@ -8,6 +8,7 @@ from typing import Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
@@ -72,6 +73,8 @@ class Criterion:
 
     def __post_init__(self) -> None:
         _check.members(self.m)
+        if self.t is None or np.ndim(self.t):
+            raise InvalidInput(f"t must be one number in [0, 1], got {self.t!r}. {_check.T_REMEDY}")
         _check.temperature(self.t)
         _check.positive(
             self.beta, "beta", "beta = 1 is Bayes; larger trusts the data more.", infinite=True

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
+import numpy as np
 
 from mtbayes.draws import Draws, Linear, Points
 from mtbayes.errors import InvalidInput
@@ -93,6 +92,11 @@ class Model:
 
     def check(self, x: Array, y: Array) -> None:
         """Rows fit the network, targets the likelihood, and the network the likelihood."""
+        if np.ndim(y) != 1:
+            raise InvalidInput(
+                f"y must have shape ({len(x)},), one target for each row, got {np.shape(y)}. Use "
+                "y.ravel() for a single column, y.argmax(1) for one-hot labels."
+            )
         self.likelihood.check(y)
         self.check_rows(x)
 
@@ -148,10 +152,10 @@ class CustomModel:
     function: Callable[[Any, Array, Array], Array]
     params: Any
     linears = ()
+    _adapter: Adapter = field(init=False, repr=False)
 
-    @cached_property
-    def _adapter(self) -> Adapter:
-        return from_function(lambda _params, x: x, self.params)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_adapter", from_function(lambda _params, x: x, self.params))
 
     @property
     def size(self) -> int:
@@ -171,13 +175,27 @@ class CustomModel:
         return self._adapter.unravel(theta)
 
     def check(self, x: Array, y: Array) -> None:
-        """The function gives one finite-shaped number a row."""
-        theta = ravel_pytree(self.params)[0][None]
-        shape = jax.eval_shape(lambda t: self.log_lik(Points(t), x, y), theta).shape
-        if shape != (1, x.shape[0]):
+        """The function gives one number a row, and none is NaN at the start."""
+        theta = Points(self._adapter.flat[None])
+        try:
+            values = jax.jit(lambda: self.log_lik(theta, x, y))()
+        except InvalidInput:
+            raise
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InvalidInput(
+                f"log_lik function must take (params, x, y) and return one number a row; called so "
+                f"it says: {error}"
+            ) from error
+        if values.shape != (1, x.shape[0]):
             raise InvalidInput(
                 f"log_lik function must return shape ({x.shape[0]},), one number for each row, got "
-                f"{shape[1:]}. Sum over everything but rows."
+                f"{values.shape[1:]}. Sum over everything but rows."
+            )
+        bad = np.flatnonzero(~(np.asarray(values[0]) < np.inf))
+        if len(bad):
+            raise InvalidInput(
+                f"log_lik function must be free of NaN and +inf at its starting parameters, got "
+                f"{float(values[0, bad[0]])} for row {bad[0]}."
             )
 
     def log_lik(self, draws: Draws, x: Array, y: Array) -> Array:

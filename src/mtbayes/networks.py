@@ -139,6 +139,9 @@ class MaxPool:
 
     size: int = 2
 
+    def __post_init__(self) -> None:
+        _check.count(self.size, "size", "It is the side of the square window.")
+
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, int] | None, tuple[int, ...]]:
         """No weights; height and width divided by the size."""
         height, width, channels = _image(shape, self.size)
@@ -197,6 +200,12 @@ class Stack:
 
     input_shape: tuple[int, ...]
     layers: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "input_shape", tuple(self.input_shape))
+        object.__setattr__(self, "layers", tuple(self.layers))
+        if not self.linears:
+            raise InvalidInput(f"layers must hold a Dense or Conv layer, got {self.layers!r}.")
 
     @cached_property
     def _steps(self) -> tuple[tuple[Any, Linear | None, int], ...]:
@@ -272,6 +281,11 @@ class Adapter:
             return ravel_pytree(self.params)
 
     @property
+    def flat(self) -> Array:
+        """The parameters given, as θ[P]."""
+        return self._flat[0]
+
+    @property
     def size(self) -> int:
         """Number of parameters."""
         return int(self._flat[0].size)
@@ -320,7 +334,9 @@ def from_function(apply: Callable[[Any, Array], Array], params: Any) -> Adapter:
     >>> line.size
     2
     """
-    return Adapter(apply, jax.tree.map(jnp.asarray, params))
+    if not jax.tree.leaves(params):
+        raise InvalidInput(f"params must hold at least one number, got {params!r}.")
+    return Adapter(apply, jax.tree.map(lambda p: jnp.asarray(p, jnp.result_type(float)), params))
 
 
 def from_equinox(module: Any) -> Adapter:

@@ -109,6 +109,12 @@ def _program(model: Any) -> Callable[[Array, Array], Any]:
 def _members(model: Any, posterior: Posterior, state: Any, key: Array, draws: int) -> Array:
     """θ[S, P], as many from each component."""
     k = posterior.components
+    held = np.shape(getattr(state, "mean", ()))[:1]
+    if held != (k,) or posterior.drawn != hasattr(state, "log_std"):
+        raise InvalidInput(
+            f"state must be one of {posterior!r}, got {type(state).__name__} with "
+            f"{held[0] if held else 'no'} components. Name the posterior that was fitted."
+        )
     theta = posterior.sample(key, state, -(-draws // k) * k if posterior.drawn else k)
     if theta.shape[1] != model.size:
         raise InvalidInput(
@@ -130,11 +136,14 @@ def _checked(model: Any, x: Any, chunk: int) -> Any:
         raise InvalidInput(
             f"x must have at least one row, got shape {rows.shape}. For one row pass x[None]."
         )
-    sound = rows.dtype.kind in "biuf" and all(
-        np.isfinite(rows[begin : begin + chunk]).all() for begin in range(0, len(rows), chunk)
-    )
-    if not sound:
-        rows = _check.finite("x", rows, "Impute or drop such rows first.")
+    if rows.dtype.kind not in "biuf":
+        rows = _check.finite("x", rows, "Code text and categories as numbers.")
+    kind = jnp.result_type(float)
+    for begin in range(0, len(rows), chunk):
+        with np.errstate(over="ignore"):  # what overflows is found here
+            part = rows[begin : begin + chunk].astype(kind)
+        if not np.isfinite(part).all():
+            _check.finite("x", part, "Impute, rescale or drop such rows first.")
     model.check_rows(rows)
     return rows
 

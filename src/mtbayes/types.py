@@ -20,7 +20,12 @@ Seed: TypeAlias = Any
 
 
 class Status(NamedTuple):
-    """How a computation ended; `str(status)` is a sentence for a person."""
+    """How a computation ended; `str(status)` is a sentence for a person.
+
+    converged: on a grid whether the residual met the tolerance, for a fit whether it ended soundly
+    steps: steps on a grid, epochs of a fit
+    residual: distance from the fixed point on a grid, the last J of a fit
+    """
 
     converged: bool
     steps: int
@@ -34,9 +39,10 @@ class Status(NamedTuple):
 class Solution(NamedTuple):
     """What every solver returns.
 
-    state: the answer, for a grid the distribution q[G]
+    state: the answer; for a grid the distribution q[G], for a fit the posterior's parameters
     status: how it ended, in words
-    trace: the objective after each accepted step, never increasing
+    trace: the objective on the way; on a grid J after each accepted step, never increasing, for a
+        fit a row (J, data term, divergence) for each chunk of epochs
     """
 
     state: Any

@@ -191,7 +191,7 @@ def test_minibatches_average_to_the_whole(double, n):
 
 
 def test_order_visits_each_row_once_an_epoch():
-    training = Training(NET, Criterion(1, 1.0), X, LABELS, key=KEY, epochs=6, batch_size=16)
+    training = Training(NET, Criterion(1, 1.0), X, LABELS, key=KEY, epochs=60, batch_size=16)
     order = np.asarray(training.order(0)).reshape(training.chunk, -1)
     assert training.chunk > 1
     for epoch in order:
@@ -489,6 +489,14 @@ def test_damaged_checkpoint_is_named(tmp_path, damage):
         ({"y": LABELS + 1}, ["y", "0..2", "3"]),
         ({"y": LABELS.astype(float)}, ["y", "whole numbers", "dtype float", "LabelEncoder"]),
         ({"y": LABELS[:-1]}, ["y", "60 rows", "(59,)"]),
+        ({"y": LABELS[:, None]}, ["y", "(60,)", "(60, 1)", "ravel"]),
+        ({"x": X.astype(str)}, ["x", "real numbers", "dtype <U"]),
+        ({"x": X + 1j}, ["x", "real numbers", "complex"]),
+        ({"x": 1e300 * X}, ["x", "finite", "inf"]),
+        ({"prior": prior(0.0, np.ones(5))}, ["prior std", "52", "(5,)"]),
+        ({"posterior": mean_field}, ["posterior", "brackets"]),
+        ({"criterion": None}, ["criterion", "None", "Criterion("]),
+        ({"held_out": X}, ["held_out", "pair", "ndarray"]),
         ({"x": X[:, :2]}, ["x", "(n, 3)", "(60, 2)"]),
         ({"weight": np.ones(3)}, ["weight", "(60,)", "(3,)"]),
         ({"epochs": 0}, ["epochs", "at least 1", "0"]),
@@ -529,8 +537,72 @@ def test_functions_of_wrong_shape_are_named():
         fit(summed, X, Y, Criterion(1, 1.0), key=KEY)
 
 
-def test_function_that_gives_nan_is_stopped():
-    bad = CustomModel(lambda p, x, y: jnp.log(y * 0 - 1) + p, jnp.array(1.0))
-    solution = fit(bad, X, Y, Criterion(1, 1.0), key=KEY)
-    assert not solution.status.converged
-    assert np.isfinite(solution.state.mean).all()
+def test_function_that_gives_nan_is_named():
+    bad = CustomModel(lambda p, x, y: jnp.where(y > 1, jnp.nan, p), jnp.array(1.0))
+    with pytest.raises(InvalidInput, match="log_lik function must be free of NaN"):
+        fit(bad, X, Y, Criterion(1, 1.0), key=KEY)
+
+
+def test_function_with_other_arguments_is_named():
+    with pytest.raises(InvalidInput, match=r"must take \(params, x, y\)"):
+        fit(CustomModel(lambda p, x: x[:, 0], 1.0), X, Y, Criterion(1, 1.0), key=KEY)
+
+
+@pytest.mark.parametrize("params", [1.0, 1, {"a": np.zeros(1)}, [0.5]])
+def test_parameters_of_any_kind(params):
+    model = CustomModel(
+        lambda p, x, y: -jnp.square(y - x[:, 0] * jnp.ravel(jax.tree.leaves(p)[0])[0]), params
+    )
+    assert fit(model, X, Y, Criterion(1, 1.0), key=0, epochs=1).status.converged
+
+
+def test_sweep_keeps_the_last_good_state():
+    bad, good = sweep(
+        LINE, X, Y, [Criterion(1, 1.0, 1e-40), Criterion(1, 1.0)], keys=[KEY], epochs=4,
+        learning_rate=0.5,
+    )  # fmt: skip
+    assert not bad[0].status.converged
+    assert "no longer finite" in str(bad[0].status)
+    assert np.isfinite(bad[0].state.mean).all()
+    assert good[0].status.converged
+    assert good[0].trace.shape == (4, 3)
+
+
+def test_early_stopped_fit_stays_stopped(tmp_path):
+    options = {
+        "key": KEY,
+        "epochs": 400,
+        "batch_size": 60,
+        "held_out": (X, (LABELS + 1) % 3),
+        "patience": 2,
+        "checkpoint": tmp_path / "c.mtb",
+    }
+    first, again = (fit(NET, X, LABELS, Criterion(1, 1.0, 100.0), **options) for _ in range(2))
+    assert first.status.steps < 400
+    assert str(first.status) == str(again.status)
+    np.testing.assert_array_equal(first.state.mean, again.state.mean)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ({"optimiser": optax.sgd(0.1)}, {"optimiser": optax.sgd(5.0)}, "optimiser"),
+        ({"optimiser": optax.sgd(0.1)}, {"optimiser": optax.adam(0.1)}, "optimiser"),
+        ({"held_out": (X, LABELS)}, {"held_out": (X + 1, LABELS)}, "held_out"),
+        ({}, {"start": mean_field().init(jax.random.key(7), NET)}, "start"),
+    ],
+)
+def test_checkpoint_knows_every_setting(tmp_path, first, second, words):
+    options = {"key": KEY, "epochs": 1, "checkpoint": tmp_path / "c.mtb"}
+    fit(NET, X, LABELS, Criterion(1, 1.0), **options, **first)
+    with pytest.raises(InvalidInput, match=words):
+        fit(NET, X, LABELS, Criterion(1, 1.0), **options, **second)
+
+
+def test_large_whole_targets_keep_their_size():
+    model = Model(mlp((3, 1)), Gaussian(1e10))
+    values = [
+        fit(model, X, y, Criterion(1, 1.0), key=KEY, epochs=1).trace[0, 1]
+        for y in (np.full(60, 3 * 10**10), np.full(60, 3e10))
+    ]
+    assert values[0] == values[1]

@@ -208,6 +208,14 @@ def test_points_that_cannot_carry_mass_get_none():
     assert robust[2] == 0
 
 
+def test_a_row_that_no_point_allows_costs_a_constant_below_t_1():
+    log_lik = LOG_LIK.copy()
+    log_lik[:, 1] = -np.inf
+    with_it = fixed_point(log_lik, PRIOR, Criterion(2, 0.5, 3.0)).state
+    without = fixed_point(LOG_LIK[:, [0, 2, 3, 4]], PRIOR, Criterion(2, 0.5, 3.0)).state
+    assert total_variation(with_it, without) < 1e-6
+
+
 def test_status_tells_when_steps_run_out():
     solution = fixed_point(LOG_LIK, PRIOR, Criterion(10, 1.0, 10.0), max_steps=2)
     assert not solution.status.converged
@@ -231,6 +239,7 @@ def test_status_tells_when_steps_run_out():
         ({"max_steps": 0}, ["max_steps", "at least 1", "0"]),
         ({"log_lik": np.full((201, 5), -np.inf)}, ["log_lik", "likelihood 0", "t < 1"]),
         ({"log_lik": "abc"}, ["log_lik", "array of numbers"]),
+        ({"log_lik": 1e30 * LOG_LIK}, ["log_lik", "within ±1e+06", "Rescale"]),
     ],
 )
 def test_bad_input_is_named(change, words):

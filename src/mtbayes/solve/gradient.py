@@ -14,6 +14,7 @@ import optax
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
+from mtbayes.draws import Points
 from mtbayes.errors import InvalidInput
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, mean_field
@@ -59,15 +60,17 @@ def fit(
 
     model: a `Model` or `CustomModel`; x, y: rows [n, ...] and targets [n]
     criterion: `Criterion(m, t, beta, t_p)` or a rival's
-    key: a JAX key; the same key gives the same result
+    key: a JAX key, or an int; the same key gives the same result
     posterior: `mean_field()` by default, or a Mixture or Particles
     prior: `prior(mean, std)`, N(0, 1) by default
     weight: [n], how often each row counts
-    optimiser: any optax transformation; by default Adam whose rate falls from `learning_rate` to 0
-        along a cosine
+    optimiser: any optax transformation, with its own rate; by default Adam
+    learning_rate: where the default optimiser's rate starts; it falls to 0 along a cosine
+    epochs: passes over the rows; batch_size: rows a step
     start: a state of the posterior to start from
-    held_out: (x, y) on which the loss is followed; training stops when it has not improved for
-        `patience` chunks of epochs, and the best state is returned
+    held_out: (x, y) whose loss is looked at after each chunk of epochs; the best state is returned
+    patience: training stops when that many looks brought nothing better; a fit has twenty looks or
+        more where its epochs allow
     checkpoint: a file, written after each chunk; a fit that was killed goes on from it and ends in
         the same parameters, bit for bit
     callback: told `Progress` after each chunk
@@ -101,7 +104,14 @@ def fit(
         start=start,
     )
     watch = _HeldOut(training, held_out, patience) if held_out is not None else None
-    saved = Checkpoint(checkpoint, training.fingerprint()) if checkpoint is not None else None
+    saved = None
+    if checkpoint is not None:
+        looks = (
+            {"held_out or patience": describe((watch.x, watch.y, jnp.asarray(patience)))}
+            if watch
+            else {}
+        )
+        saved = Checkpoint(checkpoint, training.fingerprint() | looks)
     return _run(training, watch, saved, callback)
 
 
@@ -125,7 +135,10 @@ class Training:
         batch_size: int = 128,
         start: Any = None,
     ) -> None:
-        posterior, prior = posterior or mean_field(), prior or gaussian_prior()
+        posterior = mean_field() if posterior is None else posterior
+        prior = gaussian_prior() if prior is None else prior
+        _check_parts(model, criterion, posterior, prior)
+        key = jax.random.key(key) if isinstance(key, int) else key
         _check.count(epochs, "epochs", "20 is the default.")
         _check.count(batch_size, "batch_size", "128 is the default.")
         _check.positive(learning_rate, "learning_rate", "0.01 is the default.")
@@ -141,7 +154,9 @@ class Training:
             jnp.asarray(x), jnp.asarray(y), jnp.asarray(weights / weights.sum(), float)
         )
         self.epochs, self.criterion = epochs, criterion
-        self.chunk = _divisor(epochs, max(1, _CHUNK_STEPS // self.settings.batches))
+        # Whole epochs, about 500 steps, and at least twenty chunks to watch where epochs allow.
+        most = min(_CHUNK_STEPS // self.settings.batches, epochs // 20)
+        self.chunk = _divisor(epochs, max(1, most))
         self.hyper = Hyper(
             tuple(jnp.asarray(v, float) for v in criterion.numbers()),
             jnp.asarray(criterion.regulariser_weight(float(weights.sum())), float),
@@ -167,11 +182,26 @@ class Training:
             "model": describe(self.settings.model),
             "posterior": repr(self.settings.posterior),
             "criterion": repr(self.criterion),
-            "optimiser": "default" if self.settings.optimiser is None else "given",
+            "optimiser": describe(self._first_move()),
             "epochs": self.epochs,
             "batch_size": self.settings.batch_size,
-            "data, prior, key and rates": describe((self.rows, self.hyper, self.noise_key)),
+            "data, prior, key or rates": describe((self.rows, self.hyper, self.noise_key)),
+            "start or log_lik": describe((self.start.posterior, self._first_log_lik())),
         }
+
+    def _first_move(self) -> Any:
+        """What the optimiser makes of a gradient of ones: two optimisers hardly agree on it."""
+        rule, state = self.settings.optimiser, self.start
+        if rule is None:
+            return jnp.zeros(1)
+        ones = jax.tree.map(jnp.ones_like, state.posterior)
+        return rule.update(ones, state.optimiser, state.posterior)
+
+    def _first_log_lik(self) -> Array:
+        """log_lik of a few rows at the start: a function has no other fingerprint."""
+        few, model = slice(0, 8), self.settings.model
+        theta = Points(self.start.posterior.mean)
+        return model.log_lik(theta, self.rows.x[few], self.rows.y[few])
 
     def order(self, epoch: int) -> Array:
         """Row numbers for a chunk of epochs, [steps, batch]; -1 pads the last batch of each."""
@@ -203,60 +233,60 @@ def _run(
         (state, best), epoch, trace, scores = saved.restore((state, best))
         if watch is not None:
             watch.scores = scores
-    sentence, converged = None, True
-    while epoch < training.epochs:
+    while epoch < training.epochs and not (watch is not None and watch.patience_is_over()):
         new, terms, sound = training.advance(state, epoch)
         if not sound:
-            sentence = (
-                f"Stopped after epoch {epoch} of {training.epochs}, whose state is returned: the "
-                "loss was no longer finite. Try a smaller learning_rate."
-            )
-            converged = False
-            break
+            return finished(training, best, trace, epoch, sound=False)
         state, epoch = new, epoch + training.chunk
         trace.append([float(v) for v in terms])
         score = watch.look(state.posterior, epoch) if watch is not None else None
-        if watch is None or watch.just_improved():
+        if watch is None or watch.since_best() == 0:
             best = state.posterior
         if saved is not None:
             saved.write((state, best), epoch, trace, watch.scores if watch is not None else [])
         if callback is not None:
             callback(Progress(epoch, training.epochs, terms, score))
-        if watch is not None and watch.patience_is_over():
-            sentence = (
-                f"Stopped after epoch {epoch} of {training.epochs}: the held-out loss was best "
-                f"after epoch {epoch - watch.since_best() * training.chunk}, whose state is "
-                "returned."
-            )
-            break
-    return finished(training, best, trace, epoch, sentence, converged=converged)
+    since_best = watch.since_best() * training.chunk if watch is not None and trace else 0
+    return finished(training, best, trace, epoch, since_best=since_best)
 
 
 def finished(
     training: Training,
     posterior: Any,
     trace: Any,
-    epoch: int | None = None,
-    sentence: str | None = None,
+    epoch: int,
     *,
-    converged: bool = True,
+    sound: bool = True,
+    since_best: int = 0,
 ) -> Solution:
-    """The Solution of a fit that ended; by default as planned."""
+    """The Solution of a fit that ended after `epoch` epochs."""
+    planned = f"epoch {epoch} of {training.epochs}"
+    if not sound:
+        sentence = (
+            f"Stopped after {planned}, whose state is returned: the loss was no longer finite. "
+            "Try a smaller learning_rate, or look for huge values in x and y."
+        )
+    elif since_best:
+        sentence = (
+            f"Stopped after {planned}: the held-out loss was best after epoch "
+            f"{epoch - since_best}, whose state is returned."
+        )
+    else:
+        sentence = f"Trained for {epoch} epoch{'' if epoch == 1 else 's'}."
     trace = np.asarray(trace, float).reshape(-1, 3)
-    epoch = training.epochs if epoch is None else epoch
-    if not np.isfinite(trace).all():
-        converged = False
-        sentence = "Diverged: the loss was no longer finite. Try a smaller learning_rate."
     last = float(trace[-1, 0]) if len(trace) else math.nan
-    sentence = sentence or f"Trained for {training.epochs} epochs."
-    return Solution(posterior, Status(converged, epoch, last, sentence), trace)
+    return Solution(posterior, Status(sound, epoch, last, sentence), trace)
 
 
 class _HeldOut:
     """The loss on rows that are not trained on, and the best state so far."""
 
     def __init__(self, training: Training, rows: tuple[Any, Any], patience: int) -> None:
-        _check.count(patience, "patience", "It counts chunks of epochs.")
+        _check.count(patience, "patience", "It counts looks at the held-out rows.")
+        if not isinstance(rows, (tuple, list)) or len(rows) != 2:
+            raise InvalidInput(
+                f"held_out must be a pair (x, y), got {type(rows).__name__}. Try held_out=(x, y)."
+            )
         self.training, self.patience = training, patience
         self.x, self.y = checked_rows(training.settings.model, *rows, name="held_out ")
         self.scores: list[float] = []
@@ -271,16 +301,13 @@ class _HeldOut:
     def since_best(self) -> int:
         return len(self.scores) - 1 - int(np.argmin(self.scores))
 
-    def just_improved(self) -> bool:
-        return self.since_best() == 0
-
     def patience_is_over(self) -> bool:
-        return self.since_best() >= self.patience
+        return bool(self.scores) and self.since_best() >= self.patience
 
 
 def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, Any]:
     """x and y as arrays that the model can take, or an InvalidInput that names the argument."""
-    x, y = np.asarray(x), np.asarray(y)
+    x, y = _numbers(f"{name}x", x), _numbers(f"{name}y", y)
     if x.ndim < 1 or len(x) == 0:
         raise InvalidInput(f"{name}x must have at least one row, got shape {x.shape}.")
     if y.shape[:1] != x.shape[:1]:
@@ -288,13 +315,46 @@ def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, An
             f"{name}y must have one entry for each of the {len(x)} rows of x, got shape {y.shape}."
         )
     kind = jnp.result_type(float)
-    x = x.astype(kind, copy=False)
-    y = y.astype(kind, copy=False) if y.dtype.kind == "f" else y
+    whole = y.dtype.kind in "biu" and (not y.size or np.abs(y).max() < 2**31)
+    with np.errstate(over="ignore"):  # what overflows is found just below
+        x = x.astype(kind, copy=False)
+        y = y.astype(np.int32, copy=False) if whole else y.astype(kind, copy=False)
     for label, values in (("x", x), ("y", y)):
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            _check.finite(f"{name}{label}", values, "Impute or drop such rows first.")
+            _check.finite(f"{name}{label}", values, "Impute, rescale or drop such rows first.")
     model.check(x, y)
     return x, y
+
+
+def _numbers(name: str, values: Any) -> Any:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty(0, object)
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"{name} must be an array of real numbers, got dtype {array.dtype}. Code text and "
+            "categories as numbers, and make all rows of one length."
+        )
+    return array
+
+
+def _check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
+    for name, value, method, remedy in (
+        ("model", model, "log_lik", "Build it with Model(network, likelihood)."),
+        ("criterion", criterion, "rows", "Try Criterion(m=10, t=0.5)."),
+        ("posterior", posterior, "divergence", "Try mean_field(), with its brackets."),
+    ):
+        if isinstance(value, type) or not hasattr(value, method):
+            raise InvalidInput(f"{name} must have a method {method}, got {value!r}. {remedy}")
+    if not isinstance(prior, Prior):
+        raise InvalidInput(f"prior must come from prior(mean, std), got {prior!r}.")
+    for name, value in prior._asdict().items():
+        if np.shape(value) not in ((), (1,), (model.size,)):
+            raise InvalidInput(
+                f"prior {name} must be one number or one for each of the {model.size} parameters, "
+                f"got shape {np.shape(value)}."
+            )
 
 
 def _check_groups(criterion: Objective, posterior: Posterior) -> None:

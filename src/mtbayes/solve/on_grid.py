@@ -28,6 +28,7 @@ from mtbayes.types import BoolArray, FloatArray, Solution, Status
 
 _MEMORY = 6
 _SMALLEST_DAMPING = 1e-9
+_LARGEST = 1e6
 
 
 def fixed_point(
@@ -138,6 +139,12 @@ class _Problem:
         rows = _check.row_weights(weight, log_lik.shape[1])
         self.support = _support(log_lik[:, rows > 0], prior, criteria)
         self.size = len(prior)
+        self.largest = float(np.abs(log_lik[np.isfinite(log_lik)]).max(initial=0.0))
+        if self.largest > _LARGEST:
+            raise InvalidInput(
+                f"log_lik must stay within ±{_LARGEST:g}, got {self.largest:.3g}. Rescale the data, "
+                "or put -inf for what is impossible."
+            )
         self.rows = rows[rows > 0]
         self.n = float(rows.sum())
         self.prior = prior[self.support]
@@ -187,15 +194,14 @@ def _support(log_lik: FloatArray, prior: FloatArray, criteria: Sequence[Criterio
     possible = prior > 0
     if any(c.t == 1 and not math.isinf(c.m) for c in criteria):
         possible &= np.isfinite(log_lik).all(axis=1)
-        remedy = "At t = 1 one such row is enough; choose t < 1 or a wider support."
-    else:
-        remedy = "Choose a wider support."
-    if not possible.any() or np.isneginf(log_lik[possible]).all(axis=0).any():
+    # At t < 1 an impossible row costs a constant; at t = 1 it makes J infinite for every q.
+    strict = any(c.t == 1 for c in criteria)
+    if not possible.any() or (strict and np.isneginf(log_lik[possible]).all(axis=0).any()):
         row = int(np.argmax(np.isneginf(log_lik).sum(axis=0)))
         raise InvalidInput(
             f"log_lik must leave a point of the prior's support that makes the data possible, got "
             f"none: row {row} has likelihood 0 at {np.isneginf(log_lik[:, row]).sum()} points. "
-            f"{remedy}"
+            "At t = 1 one such row is enough; choose t < 1 or a wider support."
         )
     return possible
 
@@ -207,7 +213,13 @@ class _Descent:
         columns = len(problem.criteria)
         self.problem = problem
         self.log_q = np.tile(problem.log_prior - logsumexp(problem.log_prior), (columns, 1))
-        self.value, self.target = problem.evaluate(self.log_q, np.arange(columns))
+        with np.errstate(all="ignore"):
+            self.value, self.target = problem.evaluate(self.log_q, np.arange(columns))
+        if not np.all(np.isfinite(self.value)):
+            raise InvalidInput(
+                f"log_lik must give a finite J at the prior, got {self.value.max()}. Its entries "
+                f"reach {problem.largest:.3g} in size; rescale the data or the densities."
+            )
         self.damping = np.full(columns, damping)
         self.steps = np.zeros(columns, int)
         self.traces = [[float(v)] for v in self.value]

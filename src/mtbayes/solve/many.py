@@ -20,6 +20,7 @@ from mtbayes.types import Array, Solution
 
 # Fits that run side by side: enough to fill the machine on small networks, bounded in memory.
 _WIDTH = 12
+_OPTIONS = ["posterior", "prior", "weight", "optimiser", "learning_rate", "epochs", "batch_size"]
 
 
 def sweep(
@@ -37,7 +38,7 @@ def sweep(
     criteria: alike but for the numbers that a program takes as values, t and beta
     keys: one JAX key for each seed
     width: fits held in memory at a time
-    options: as for `fit`, without held_out, checkpoint, callback and start
+    options: posterior, prior, weight, optimiser, learning_rate, epochs and batch_size, as for `fit`
 
     >>> from mtbayes.criteria import Criterion
     >>> from mtbayes.likelihoods import Gaussian
@@ -52,6 +53,8 @@ def sweep(
     (2, 3)
     """
     _check.count(width, "width", "It bounds memory; 12 is the default.")
+    for name in options:
+        _check.known("option", name, _OPTIONS)
     if not criteria or len(keys) == 0:
         raise InvalidInput("criteria and keys must hold at least one entry each, got none.")
     if len({c.template() for c in criteria}) > 1:
@@ -75,14 +78,27 @@ def _side_by_side(group: list[Training]) -> list[Solution]:
     hyper = _stacked([g.hyper for g in group])
     run = _program(first.settings)
     traces: list[Any] = []
+    ends = np.full(len(group), first.epochs)
     for epoch in range(0, first.epochs, first.chunk):
         order = jnp.stack([g.order(epoch) for g in group])
         key = jnp.stack([jax.random.fold_in(g.noise_key, epoch) for g in group])
-        state, terms, _sound = run(state, first.rows, order, key, hyper)
+        new, terms, sound = run(state, first.rows, order, key, hyper)
+        ends = np.where(np.asarray(sound), ends, np.minimum(ends, epoch))
+        alive = jnp.asarray(ends > epoch)
+        state = jax.tree.map(partial(_where, alive), new, state)
         traces.append(np.stack(terms, axis=-1))
     table = np.stack(traces, axis=1)
-    posteriors = [jax.tree.map(lambda v, i=i: v[i], state.posterior) for i in range(len(group))]
-    return [finished(first, q, row) for q, row in zip(posteriors, table, strict=True)]
+    solutions = []
+    for i, (end, rows) in enumerate(zip(ends.tolist(), table, strict=True)):
+        q = jax.tree.map(lambda v, i=i: v[i], state.posterior)
+        whole = end == first.epochs
+        solutions.append(finished(first, q, rows[: end // first.chunk], end, sound=whole))
+    return solutions
+
+
+def _where(alive: Array, new: Array, old: Array) -> Array:
+    """The new value of fits that are sound, the last good one of the others."""
+    return jnp.where(alive.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
 
 
 def _stacked(trees: list[Any]) -> Any:
