@@ -213,7 +213,7 @@ def rows(case: Case) -> Training:
 
 def cheaper(case: Case) -> MeanField:
     """Row by row where that is less work, a random number counting as 60 multiplications."""
-    inputs, units = case.linears[0]
+    inputs, _ = case.linears[0]
     rows = 6 * case.batch * inputs + 60 * case.m * case.batch
     weights = case.m * (3 * case.batch * inputs + 60 * (inputs + 1))
     return MeanField(case, by_row=case.kind == "dense" and rows < weights)

@@ -142,8 +142,8 @@ class _Problem:
         self.largest = float(np.abs(log_lik[np.isfinite(log_lik)]).max(initial=0.0))
         if self.largest > _LARGEST:
             raise InvalidInput(
-                f"log_lik must stay within ±{_LARGEST:g}, got {self.largest:.3g}. Rescale the data, "
-                "or put -inf for what is impossible."
+                f"log_lik must stay within ±{_LARGEST:g}, got {self.largest:.3g}. Rescale the "
+                "data, or put -inf for what is impossible."
             )
         self.rows = rows[rows > 0]
         self.n = float(rows.sum())
