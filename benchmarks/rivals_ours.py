@@ -59,7 +59,7 @@ def ours_fresh(case: Case) -> Ours:
     """Every random number used once, as the rivals do it unless they say `pool`."""
     from mtbayes.solve import program
 
-    program._POOL = 2**62
+    program._POOL, program._USES = 2**62, 1
     return Ours(case)
 
 

@@ -172,15 +172,16 @@ class Gaussians(NamedTuple):
 
 def _affine(linear: Linear, theta: Array, h: Array) -> Array:
     """h times weights plus bias; theta is this map's part of θ, [S, size]."""
-    weight, bias = linear.split(theta)
-    sets = weight.shape[0]
     if linear.shared:
-        result = _shared_product(h.reshape(-1, linear.inputs), weight)
-        shape = (sets, *h.shape[:-1], linear.units)
-    else:
-        result = jnp.einsum("sri,siu->sru", h.reshape(sets, -1, linear.inputs), weight)
-        shape = (*h.shape[:-1], linear.units)
-    return (result + bias[:, None]).reshape(shape)
+        # The bias as one more row of the weights, for an input of 1: into the loop of an addition
+        # XLA would draw the whole computation of the bias, once for each row.
+        both = theta.reshape(-1, linear.inputs + 1, linear.units)
+        h = jnp.concatenate([h, jnp.ones((*h.shape[:-1], 1), h.dtype)], axis=-1)
+        result = _shared_product(h.reshape(-1, linear.inputs + 1), both)
+        return result.reshape(-1, *h.shape[:-1], linear.units)
+    weight, bias = linear.split(theta)
+    result = jnp.einsum("sri,siu->sru", h.reshape(len(weight), -1, linear.inputs), weight)
+    return (result + bias[:, None]).reshape(*h.shape[:-1], linear.units)
 
 
 def _shared_product(h: Array, weight: Array) -> Array:
@@ -197,8 +198,12 @@ def _largest(linear: Linear, theta: Array, inputs: tuple[Array, ...]) -> Array:
     # The sets' units side by side: one product an input, in the layout that products come in.
     wide = jnp.moveaxis(weight, 0, 1).reshape(linear.inputs, sets * linear.units)
     flat = tuple(h.reshape(-1, linear.inputs) for h in inputs)
-    result = _largest_product(wide, flat).reshape(*rows, sets, linear.units) + bias
-    return jnp.moveaxis(result, -2, 0)
+    best = _largest_product(wide, flat)
+    # The sets' axis goes first by a product with the identity. It is cheap, and XLA does not fuse
+    # across it: a bare transposition would read all the products above out of order.
+    identity = jnp.eye(sets * linear.units, dtype=best.dtype).reshape(-1, sets, linear.units)
+    result = jnp.einsum("rk,ksu->sru", best, identity) + bias[:, None]
+    return result.reshape(sets, *rows, linear.units)
 
 
 @jax.custom_vjp
