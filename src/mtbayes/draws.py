@@ -176,7 +176,7 @@ def _affine(linear: Linear, theta: Array, h: Array) -> Array:
         # The bias as one more row of the weights, for an input of 1: into the loop of an addition
         # XLA would draw the whole computation of the bias, once for each row.
         both = theta.reshape(-1, linear.inputs + 1, linear.units)
-        h = jnp.concatenate([h, jnp.ones((*h.shape[:-1], 1), h.dtype)], axis=-1)
+        h = jnp.concatenate([h, jnp.ones((*h.shape[:-1], 1), theta.dtype)], axis=-1)
         result = _shared_product(h.reshape(-1, linear.inputs + 1), both)
         return result.reshape(-1, *h.shape[:-1], linear.units)
     weight, bias = linear.split(theta)
