@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from mtbayes.criteria import Criterion
     from mtbayes.errors import InvalidInput
+    from mtbayes.estimators import RobustClassifier, RobustRegressor
     from mtbayes.maths import exp_t, expected_log_t, log_t, log_t_from_log
     from mtbayes.models import Model
     from mtbayes.solve import fit, fixed_point, fixed_points, objective, path, sweep
@@ -22,6 +23,8 @@ __all__ = [
     "Criterion",
     "InvalidInput",
     "Model",
+    "RobustClassifier",
+    "RobustRegressor",
     "Solution",
     "Status",
     "exp_t",
@@ -40,6 +43,8 @@ _HOMES = {
     "Criterion": "criteria",
     "InvalidInput": "errors",
     "Model": "models",
+    "RobustClassifier": "estimators",
+    "RobustRegressor": "estimators",
     "Solution": "types",
     "Status": "types",
     "exp_t": "maths",

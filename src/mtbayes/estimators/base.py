@@ -1,0 +1,366 @@
+"""What all estimators share: scikit-learn's manners, the choice of t, the final fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from mtbayes import _check
+from mtbayes.criteria import Criterion
+from mtbayes.errors import InvalidInput
+from mtbayes.estimators.choice import PATH, Choice, Recipe, Rows, choose
+from mtbayes.estimators.scaling import Features
+from mtbayes.models import Model
+from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
+from mtbayes.posteriors import Mixture, Prior, mean_field, prior
+from mtbayes.predictive import predictive
+from mtbayes.solve import fit
+from mtbayes.types import Array, FloatArray
+
+POSTERIORS: dict[str, Callable[[], Mixture]] = {
+    "mean_field": mean_field,
+    "mixture": lambda: Mixture(5),
+}
+NETWORKS = ["mlp", "cnn"]
+_DRAWS = 100
+_STEPS = 3000  # of a fit with epochs="auto", about
+_ENOUGH = 20  # rows, below which nothing can be learned about wrong ones
+_MERGED = 2**25  # numbers in the rows, above which equal rows are not looked for
+# Prior standard deviation of a weight, in units of 1/√inputs, and beta as a multiple of m.
+_PRIOR = 2.0
+_BETA = 5.0
+
+
+class Robust(BaseEstimator):
+    """Base of the estimators; the parameters are explained in each of them."""
+
+    _law: ClassVar[Any]
+    """The class of the law of wrong rows."""
+
+    def __init__(
+        self,
+        m: int = 10,
+        t: float | str = "auto",
+        t_p: float = 1.0,
+        beta: float | str = "auto",
+        network: Any = "mlp",
+        hidden: tuple[int, ...] = (50,),
+        posterior: str = "mean_field",
+        epochs: int | str = "auto",
+        batch_size: int = 128,
+        learning_rate: float = 0.01,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.m = m
+        self.t = t
+        self.t_p = t_p
+        self.beta = beta
+        self.network = network
+        self.hidden = hidden
+        self.posterior = posterior
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Images have three axes and more."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = self._takes_images()
+        return tags
+
+    # What a subclass says.
+
+    def _likelihood(self) -> Any:
+        """The likelihood, whose outputs the network must have."""
+        raise NotImplementedError
+
+    def _coded(self, y: Array) -> Array:
+        """Targets as the likelihood takes them."""
+        raise NotImplementedError
+
+    def _no_law(self, y: Array) -> Any:
+        """The law when rows are too few to learn one."""
+        raise NotImplementedError
+
+    # Fitting.
+
+    def _fit(self, x: Array, y: Array, sample_weight: Any, checkpoint: Any) -> None:
+        """Learn from checked rows; y as the user gave it, in one shape."""
+        weight = self._weights(sample_weight, x)
+        rows, inverse = _distinct(x, y, weight)
+        warm = self.warm_start and hasattr(self, "state_")
+        if not warm:
+            self._begin(rows)
+        rows = Rows(self.features_.apply(rows.x), self._coded(rows.y), rows.weight)
+        self._learn(
+            rows,
+            checkpoint,
+            start=jax.tree.map(jnp.asarray, self.state_) if warm else None,
+            before=self._prior(),
+        )
+        self._tell_about(x, y, inverse)
+
+    def _begin(self, rows: Rows) -> None:
+        """Set the units, and the network for them."""
+        self.features_ = Features.of(rows.x, rows.weight)
+        self.model_ = Model(self._network(rows.x.shape[1:]), self._likelihood())
+
+    def _learn(self, rows: Rows, checkpoint: Any, start: Any, before: Prior) -> None:
+        """Choose t, and fit all rows with it."""
+        key = jax.random.key(check_random_state(self.random_state).randint(2**31))
+        folder = None if checkpoint is None else Path(checkpoint)
+        recipe = self._recipe(len(rows.y), before)
+        candidates = PATH if self.t == "auto" else (float(self.t),)
+        with self._bar() as tell:
+            chosen: Choice | None = None
+            if len(rows.y) >= _ENOUGH:
+                chosen = choose(
+                    recipe,
+                    rows,
+                    candidates,
+                    jax.random.fold_in(key, 0),
+                    checkpoint=folder,
+                    tell=lambda share: tell(0.6 * share),
+                )
+            t = candidates[0] if chosen is None else chosen.t
+            solution = fit(
+                recipe.model,
+                rows.x,
+                rows.y,
+                recipe.criterion(t),
+                key=jax.random.fold_in(key, 1),
+                posterior=recipe.posterior,
+                prior=recipe.prior,
+                weight=rows.weight,
+                learning_rate=recipe.learning_rate,
+                epochs=recipe.epochs,
+                batch_size=recipe.batch_size,
+                start=start,
+                checkpoint=None if folder is None else folder / "final",
+                callback=lambda p: tell(0.6 + 0.4 * p.epoch / p.epochs),
+            )
+        self.t_, self.status_ = t, str(solution.status)
+        self.history_ = [
+            {"epoch": (i + 1) * solution.status.steps // max(1, len(solution.trace)), "loss": a,
+             "data": b, "divergence": c}
+            for i, (a, b, c) in enumerate(solution.trace.tolist())
+        ]  # fmt: skip
+        self.state_ = jax.tree.map(np.asarray, solution.state)
+        self.members_ = np.asarray(jax.random.key_data(jax.random.fold_in(key, 2)))
+        self.score_path_ = [] if chosen is None else chosen.table
+        self.law_ = self._no_law(rows.y) if chosen is None else chosen.law
+        unseen = self._raw(rows.x) if chosen is None else chosen.unseen
+        self.contamination_ = self.law_.contamination(unseen, rows.y, rows.weight)
+        self._distinct_probability = self.law_.outlier_probability(unseen, rows.y)
+        log_prob = self._raw(rows.x).log_prob(rows.y)
+        self._distinct_weight = np.exp((1 - t) * (log_prob - log_prob.max()))
+
+    def _tell_about(self, x: Array, y: Array, inverse: Array) -> None:
+        """What is known about the training rows, in the order they came in."""
+        probability, weight = self._distinct_probability, self._distinct_weight
+        del self._distinct_probability, self._distinct_weight
+        self.outlier_probability_, self.row_weight_ = probability[inverse], weight[inverse]
+        left_out = inverse < 0
+        if left_out.any():  # rows of weight 0: no fit has seen them
+            rows = self.features_.apply(x[left_out]), self._coded(y[left_out])
+            raw = self._raw(rows[0])
+            self.outlier_probability_[left_out] = self.law_.outlier_probability(raw, rows[1])
+            self.row_weight_[left_out] = 0.0
+
+    def _go_on(self, x: Array, y: Array, sample_weight: Any) -> None:
+        """More rows: judged by the posterior so far, which then is their prior."""
+        weight = self._weights(sample_weight, x)
+        distinct, inverse = _distinct(x, y, weight)
+        rows = Rows(self.features_.apply(distinct.x), self._coded(distinct.y), distinct.weight)
+        raw = self._raw(rows.x)
+        recipe = self._recipe(len(rows.y), self._posterior_as_prior())
+        self.contamination_ = self.law_.contamination(raw, rows.y, rows.weight)
+        self._distinct_probability = self.law_.outlier_probability(raw, rows.y)
+        solution = fit(
+            recipe.model,
+            rows.x,
+            rows.y,
+            recipe.criterion(self.t_),
+            key=check_random_state(self.random_state).randint(2**31),
+            posterior=recipe.posterior,
+            prior=recipe.prior,
+            weight=rows.weight,
+            learning_rate=0.3 * recipe.learning_rate,
+            epochs=max(1, recipe.epochs // 3),
+            batch_size=recipe.batch_size,
+            start=jax.tree.map(jnp.asarray, self.state_),
+        )
+        self.state_ = jax.tree.map(np.asarray, solution.state)
+        log_prob = self._raw(rows.x).log_prob(rows.y)
+        self._distinct_weight = np.exp((1 - self.t_) * (log_prob - log_prob.max()))
+        self._tell_about(x, y, inverse)
+
+    def _recipe(self, n: int, before: Prior) -> Recipe:
+        batches = -(-n // min(self.batch_size, n))
+        epochs = self.epochs
+        if epochs == "auto":
+            epochs = int(np.clip(math.ceil(_STEPS / batches), 10, 500))
+        beta = _BETA * self.m if self.beta == "auto" else self.beta
+        return Recipe(
+            self.model_,
+            POSTERIORS[self.posterior](),
+            before,
+            self._law,
+            lambda t: Criterion(m=self.m, t=t, beta=beta, t_p=self.t_p),
+            epochs,
+            self.batch_size,
+            self.learning_rate,
+        )
+
+    def _prior(self) -> Prior:
+        return prior(0.0, _PRIOR * self.model_.scale())
+
+    def _posterior_as_prior(self) -> Prior:
+        """One Gaussian with the posterior's means and variances."""
+        mean, std = np.asarray(self.state_.mean), np.exp(np.asarray(self.state_.log_std))
+        variance = np.mean(std**2, axis=0) + np.var(mean, axis=0)
+        return prior(jnp.asarray(mean.mean(axis=0)), jnp.asarray(np.sqrt(variance)))
+
+    def _network(self, shape: tuple[int, ...]) -> Any:
+        outputs = self._likelihood().outputs
+        if isinstance(self.network, str):
+            if self.network == "mlp":
+                return mlp((*shape, *self.hidden, outputs))
+            return _cnn(shape, self.hidden, outputs)
+        return self.network
+
+    # Input.
+
+    def _takes_images(self) -> bool:
+        return not (isinstance(self.network, str) and self.network == "mlp")
+
+    def _checked(self, x: Any, y: Any = None, *, reset: bool, **options: Any) -> Any:
+        """X, or X and y, by scikit-learn's rules; images get an axis for their channels."""
+        images = self._takes_images()
+        if y is not None:
+            options["y"] = y
+        try:
+            checked = validate_data(
+                self, x, reset=reset, ensure_2d=not images, allow_nd=images, **options
+            )
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise InvalidInput(
+                f"X must hold numbers, {error}. Code categories with "
+                "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer before this estimator."
+            ) from None
+        rows, *rest = checked if isinstance(checked, tuple) else (checked,)
+        rows = np.asarray(rows, float)
+        if images and isinstance(self.network, str) and rows.ndim == 3:
+            rows = rows[..., None]
+        return (rows, *rest) if rest else rows
+
+    def _weights(self, sample_weight: Any, x: Array) -> FloatArray:
+        weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        if weight.sum() == 0:
+            raise InvalidInput(
+                "sample_weight must not be 0 for all rows. Weight 1 counts a row once."
+            )
+        return np.asarray(weight)
+
+    def _check_parameters(self) -> None:
+        _check.members(self.m, infinite=False)
+        if isinstance(self.t, str):
+            _check.known("t", self.t, ["auto"])
+        else:
+            _check.temperature(self.t)
+        if isinstance(self.beta, str):
+            _check.known("beta", self.beta, ["auto"])
+        else:
+            _check.positive(self.beta, "beta", "Larger trusts the rows more, the prior less.")
+        if isinstance(self.epochs, str):
+            _check.known("epochs", self.epochs, ["auto"])
+        else:
+            _check.count(self.epochs, "epochs", "'auto' goes by the number of rows.")
+        _check.order(self.t_p, "t_p")
+        _check.count(self.batch_size, "batch_size", "128 is the default.")
+        _check.positive(self.learning_rate, "learning_rate", "0.01 is the default.")
+        _check.known("posterior", self.posterior, list(POSTERIORS))
+        if isinstance(self.network, str):
+            _check.known("network", self.network, NETWORKS)
+        for units in self.hidden:
+            _check.count(units, "hidden", "It lists the units of each hidden layer: (50, 50).")
+
+    @contextmanager
+    def _bar(self) -> Iterator[Callable[[float], None]]:
+        """A progress bar with the time left where `verbose` asks for one."""
+        if not self.verbose:
+            yield lambda _: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            task = progress.add_task(type(self).__name__, total=1.0)
+            yield lambda share: progress.update(task, completed=share)
+            progress.update(task, completed=1.0)
+
+    # Predicting.
+
+    def _raw(self, x: Array) -> Any:
+        """The predictive in the network's units, not calibrated."""
+        return predictive(
+            self.model_,
+            POSTERIORS[self.posterior](),
+            jax.tree.map(jnp.asarray, self.state_),
+            x,
+            key=jax.random.wrap_key_data(self.members_),
+            draws=_DRAWS,
+        )
+
+    def _predictive(self, x: Any) -> Any:
+        """The calibrated predictive of a user's rows, in the network's units."""
+        check_is_fitted(self)
+        rows = self._checked(x, reset=False)
+        return self.law_.calibrated(self._raw(self.features_.apply(rows)))
+
+
+def _distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:
+    """Equal rows as one with their weights added, sorted, and where each row went (-1: weight 0).
+
+    So a row of weight 2 is two rows to the last bit, and the order of rows does not matter.
+    """
+    kept = np.flatnonzero(weight > 0)
+    inverse = np.full(len(y), -1)
+    if x.size > _MERGED:
+        inverse[kept] = np.arange(len(kept))
+        return Rows(x[kept], y[kept], weight[kept]), inverse
+    flat = np.ascontiguousarray(np.column_stack([x[kept].reshape(len(kept), -1), y[kept]]) + 0.0)
+    view = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+    _, first, places = np.unique(view, return_index=True, return_inverse=True)
+    inverse[kept] = places.ravel()
+    total = np.bincount(places.ravel(), weight[kept])
+    return Rows(x[kept][first], y[kept][first], total), inverse
+
+
+def _cnn(shape: tuple[int, ...], hidden: tuple[int, ...], outputs: int) -> Stack:
+    """The paper's two convolutions, as far as the image has room for them."""
+    if len(shape) != 3 or min(shape[:2]) < 8:
+        raise InvalidInput(
+            f"X must hold images [n, height, width(, channels)] of at least 8 x 8 for "
+            f"network='cnn', got rows of shape {shape}. Reshape X, or use network='mlp'."
+        )
+    features: tuple[Any, ...] = (Conv(8, 3), MaxPool(2), Conv(4, 2), MaxPool(2), Flatten())
+    return Stack(shape, (*features, *(Dense(u) for u in hidden), Dense(outputs, "linear")))

@@ -1,0 +1,136 @@
+"""Choose t from dirty rows: fit folds along a path of t, score rows that a fit has not seen.
+
+The score of t is the mean log probability of held-out rows under the law that fits them best: good
+rows from the calibrated predictive, wrong ones from a noise law (`mtbayes.noise`). Rows are dirty
+where they are held out too; the law is what makes them fair judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from mtbayes.criteria import Criterion
+from mtbayes.predictive import predictive
+from mtbayes.solve import fit
+from mtbayes.types import Array, FloatArray
+
+PATH = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+_SHARE = 0.12  # of a fit's epochs, for each later t of the path
+_DRAWS = 30
+
+
+class Recipe(NamedTuple):
+    """All that fits of one estimator have in common."""
+
+    model: Any
+    posterior: Any
+    prior: Any
+    law: Any
+    criterion: Callable[[float], Criterion]
+    epochs: int
+    batch_size: int
+    learning_rate: float
+
+
+class Rows(NamedTuple):
+    """Training rows in the network's units: no two alike, none of weight 0."""
+
+    x: Array
+    y: Array
+    weight: FloatArray
+
+
+class Choice(NamedTuple):
+    """A t, the law of wrong rows fitted at it, and the table behind it."""
+
+    t: float
+    law: Any
+    unseen: Any
+    """The predictive of every row by a fit that has not seen it, not calibrated."""
+    table: list[dict[str, float]]
+
+
+def folds(rows: Rows, key: Array) -> FloatArray:
+    """The fold of each row: five where rows are few, two where they are many."""
+    n = len(rows.y)
+    count = min(5 if n < 1000 else 3 if n < 5000 else 2, n)
+    order = np.asarray(jax.random.permutation(key, n))
+    fold = np.empty(n, int)
+    fold[order] = np.arange(n) % count
+    return fold
+
+
+def choose(
+    recipe: Recipe,
+    rows: Rows,
+    candidates: tuple[float, ...],
+    key: Array,
+    *,
+    checkpoint: Path | None = None,
+    tell: Callable[[float], None] = lambda _: None,
+) -> Choice:
+    """Fit each fold's complement along `candidates`; `tell` hears the share that is done."""
+    fold = folds(rows, jax.random.fold_in(key, 0))
+    count = int(fold.max()) + 1
+    lengths = [recipe.epochs, *[max(1, round(_SHARE * recipe.epochs))] * (len(candidates) - 1)]
+    total, done = count * sum(lengths), 0
+    unseen: list[list[Any]] = [[None] * count for _ in candidates]
+    for k in range(count):
+        out, start = fold == k, None
+        for i, (t, epochs) in enumerate(zip(candidates, lengths, strict=True)):
+            own = jax.random.fold_in(key, 1 + k * len(candidates) + i)
+            before = done
+
+            def heard(progress: Any, before: int = before) -> None:
+                tell((before + progress.epoch) / total)
+
+            start = fit(
+                recipe.model,
+                rows.x[~out],
+                rows.y[~out],
+                recipe.criterion(t),
+                key=own,
+                posterior=recipe.posterior,
+                prior=recipe.prior,
+                weight=rows.weight[~out],
+                learning_rate=recipe.learning_rate * (1.0 if i == 0 else 0.5),
+                epochs=epochs,
+                batch_size=recipe.batch_size,
+                start=start,
+                checkpoint=None if checkpoint is None else checkpoint / f"fold-{k}-{i}",
+                callback=heard,
+            ).state
+            done += epochs
+            unseen[i][k] = predictive(
+                recipe.model, recipe.posterior, start, rows.x[out], key=own, draws=_DRAWS
+            )
+    joined = [_in_order(parts, fold) for parts in unseen]
+    return _best(recipe, rows, candidates, joined)
+
+
+def _in_order(parts: list[Any], fold: FloatArray) -> Any:
+    """The folds' predictives as one, in the order of the rows."""
+    axis = parts[0].row_axis
+    place = np.argsort(np.argsort(fold, kind="stable"), kind="stable")
+    return jax.tree.map(lambda *each: np.concatenate(each, axis).take(place, axis), *parts)
+
+
+def _best(recipe: Recipe, rows: Rows, candidates: tuple[float, ...], unseen: list[Any]) -> Choice:
+    laws = [recipe.law.fit(p, rows.y, rows.weight) for p in unseen]
+    scores = np.stack([law.score(p, rows.y) for law, p in zip(laws, unseen, strict=True)])
+    share = rows.weight / rows.weight.sum()
+    mean = scores @ share
+    best = int(np.argmax(mean))
+    # How sure it is that a t is worse than the best: rows are paired.
+    gap = scores - scores[best]
+    error = np.sqrt(np.square(gap - (gap @ share)[:, None]) @ share / len(rows.y))
+    table = [
+        {"t": t, "score": float(s), "error": float(e), "contamination": law.epsilon}
+        for t, s, e, law in zip(candidates, mean, error, laws, strict=True)
+    ]
+    return Choice(candidates[best], laws[best], unseen[best], table)

@@ -1,0 +1,196 @@
+"""`RobustClassifier`: classes learned from rows of which some have a wrong label."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from mtbayes.errors import InvalidInput
+from mtbayes.estimators.base import Robust
+from mtbayes.likelihoods import Categorical
+from mtbayes.mixtures import ClassPredictive
+from mtbayes.noise import WrongLabels
+from mtbayes.types import Array, FloatArray
+
+
+class Outliers(NamedTuple):
+    """What is known about rows: how likely each is wrong, and what it should have been."""
+
+    probability: FloatArray
+    """Probability that the row's target is wrong, [n]."""
+    suggestion: Array
+    """The most probable true label, or the predicted target, [n]."""
+
+
+class Uncertainty(NamedTuple):
+    """Doubt about rows, [n] each: entropy in nats for classes, variance for numbers."""
+
+    aleatoric: FloatArray
+    """Noise that more data would not remove."""
+    epistemic: FloatArray
+    """Dispute among the members, which more data would settle."""
+
+
+class RobustClassifier(ClassifierMixin, Robust):
+    """A classifier for rows of which some have a wrong label.
+
+    It trains an ensemble by the (m,t)-robust criterion, chooses t by how well rows that a fit has
+    not seen are explained, wrong ones included, and reports which rows look wrong.
+
+    Parameters
+    ----------
+    m : int, default=10
+        Size of the ensemble that the criterion trains as one.
+    t : "auto" or float in [0, 1], default="auto"
+        How much a row that does not fit is believed: 1 as much as any other, less is more robust.
+    t_p : float, default=1.0
+        Order of the Rényi divergence from the prior; below 1 forgives a prior that is wrong.
+    beta : "auto" or float, default="auto"
+        How much rows count against the prior; 1 at m=1 is Bayes. "auto" is 5·m.
+    network : "mlp", "cnn" or a network of `mtbayes.networks`, default="mlp"
+        "cnn" takes images [n, height, width(, channels)].
+    hidden : tuple of int, default=(50,)
+        Units of the hidden layers.
+    posterior : "mean_field" or "mixture", default="mean_field"
+        One Gaussian, or five, over the weights.
+    epochs : "auto" or int, default="auto"
+        Passes over the rows; "auto" makes about 3000 steps, and 10 to 500 passes.
+    batch_size : int, default=128
+        Rows a step.
+    learning_rate : float, default=0.01
+        Where the step size of Adam starts.
+    warm_start : bool, default=False
+        Whether a second `fit` starts from the first's posterior.
+    random_state : int, RandomState or None, default=None
+        Equal seeds give equal results.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : labels
+    t_ : the t that was chosen
+    contamination_ : (value, low, high), the share of wrong labels with its 95 % interval
+    outlier_probability_ : probability that each training row's label is wrong, by a fit that has
+        not seen it
+    row_weight_ : how much each training row pulls at the final fit; 1 is the most
+    score_path_ : the table behind the choice of t
+    history_ : loss, data term and divergence along the final fit
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> x, y = load_wine(return_X_y=True)
+    >>> model = RobustClassifier(t=0.5, epochs=50, random_state=0).fit(x, y)
+    >>> model.predict_proba(x[:2]).shape
+    (2, 3)
+    """
+
+    _law = WrongLabels
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
+    ) -> RobustClassifier:
+        """Learn from rows X and labels y.
+
+        sample_weight : how often each row counts
+        checkpoint : a folder; a fit that was killed goes on from there
+        """
+        self._check_parameters()
+        x, y = self._checked(X, y, reset=True)
+        check_classification_targets(y)
+        self._encoder = LabelEncoder().fit(y)
+        self.classes_ = self._encoder.classes_
+        if len(self.classes_) < 2:
+            raise InvalidInput(
+                f"y must hold at least 2 classes, got 1 class: {self.classes_[0]!r}. There is "
+                "nothing to tell apart."
+            )
+        self._fit(x, self._encoder.transform(y), sample_weight, checkpoint)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> RobustClassifier:
+        """Learn from more rows: the posterior so far is the prior for them.
+
+        classes : all labels there will be, needed in the first call where y does not hold them
+        """
+        first = not hasattr(self, "state_")
+        self._check_parameters()
+        x, y = self._checked(X, y, reset=first)
+        check_classification_targets(y)
+        if first:
+            self._encoder = LabelEncoder().fit(y if classes is None else classes)
+            self.classes_ = self._encoder.classes_
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InvalidInput(
+                f"y must hold labels from classes, got {unknown[0]!r}. Name all labels in the "
+                "first call: partial_fit(X, y, classes=[...])."
+            )
+        if len(self.classes_) < 2:
+            raise InvalidInput("classes must hold at least 2 labels, got 1. Name them all.")
+        codes = self._encoder.transform(y)
+        if first:
+            self._fit(x, codes, sample_weight, None)
+        else:
+            self._go_on(x, codes, sample_weight)
+        return self
+
+    def _likelihood(self) -> Categorical:
+        return Categorical(len(self.classes_))
+
+    def _coded(self, y: Array) -> Array:
+        return np.asarray(y).astype(np.int32)
+
+    def _no_law(self, y: Array) -> WrongLabels:
+        return WrongLabels()
+
+    def predictive(self, X: Any) -> ClassPredictive:
+        """The predictive distribution of each row: probabilities, entropy, samples."""
+        result: ClassPredictive = self._predictive(X)
+        return result
+
+    def predict(self, X: Any) -> Array:
+        """The most probable label of each row."""
+        labels = self.predictive(X).labels
+        return self.classes_[labels]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of each class, [n, C]."""
+        return self.predictive(X).probs
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Log probability of each class, [n, C]."""
+        return np.asarray(self.predictive(X).log_probs, float)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log odds of the second of two classes, [n]; log probabilities of more, [n, C]."""
+        logs = self.predict_log_proba(X)
+        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+
+    def uncertainty(self, X: Any) -> Uncertainty:
+        """Entropy of each row's label, split into noise and dispute among the members."""
+        found = self.predictive(X)
+        return Uncertainty(np.asarray(found.aleatoric, float), found.epistemic)
+
+    def find_outliers(self, X: Any, y: Any) -> Outliers:
+        """Which of new rows have a wrong label, and what it should be."""
+        check_is_fitted(self)
+        x, y = self._checked(X, y, reset=False)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InvalidInput(
+                f"y must hold labels seen in fit, got {unknown[0]!r}. Known are "
+                f"{self.classes_.tolist()!r}."
+            )
+        codes = self._encoder.transform(y)
+        raw = self._raw(self.features_.apply(x))
+        suggested = self.law_.suggestion(raw, codes)
+        return Outliers(self.law_.outlier_probability(raw, codes), self.classes_[suggested])

@@ -1,0 +1,168 @@
+"""`RobustRegressor`: a number learned from rows of which some have a wrong target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mtbayes import _check
+from mtbayes.estimators.base import Robust
+from mtbayes.estimators.choice import Rows
+from mtbayes.estimators.classifier import Outliers, Uncertainty
+from mtbayes.estimators.scaling import Targets
+from mtbayes.likelihoods import Gaussian
+from mtbayes.mixtures import GaussianPredictive
+from mtbayes.noise import WrongTargets
+from mtbayes.types import Array, FloatArray
+
+
+class RobustRegressor(RegressorMixin, Robust):
+    """A regressor for rows of which some have a wrong target.
+
+    It predicts a distribution: a mean, intervals, quantiles, draws. Targets are centred and scaled
+    inside, so that units do not matter.
+
+    Parameters
+    ----------
+    noise : "by_input" or "constant", default="by_input"
+        Whether the spread of the noise may differ from row to row.
+    m, t, t_p, beta, network, hidden, posterior, epochs, batch_size, learning_rate, warm_start,
+    random_state, verbose : as for `RobustClassifier`
+
+    Attributes
+    ----------
+    t_, contamination_, outlier_probability_, row_weight_, score_path_, history_ : as for
+        `RobustClassifier`, of targets
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 100)[:, None]
+    >>> model = RobustRegressor(t=0.8, epochs=100, random_state=0).fit(x, x[:, 0] ** 2)
+    >>> low, high = model.predict_interval(x[:3], coverage=0.9)
+    >>> bool((low < high).all())
+    True
+    """
+
+    _law = WrongTargets
+
+    def __init__(
+        self,
+        m: int = 10,
+        t: float | str = "auto",
+        t_p: float = 1.0,
+        beta: float | str = "auto",
+        network: Any = "mlp",
+        hidden: tuple[int, ...] = (50,),
+        posterior: str = "mean_field",
+        noise: str = "by_input",
+        epochs: int | str = "auto",
+        batch_size: int = 128,
+        learning_rate: float = 0.01,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            m,
+            t,
+            t_p,
+            beta,
+            network,
+            hidden,
+            posterior,
+            epochs,
+            batch_size,
+            learning_rate,
+            warm_start,
+            random_state,
+            verbose,
+        )
+        self.noise = noise
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
+    ) -> RobustRegressor:
+        """Learn from rows X and targets y.
+
+        sample_weight : how often each row counts
+        checkpoint : a folder; a fit that was killed goes on from there
+        """
+        self._check_parameters()
+        x, y = self._checked(X, y, reset=True, y_numeric=True)
+        self._fit(x, np.asarray(y, float), sample_weight, checkpoint)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:
+        """Learn from more rows: the posterior so far is the prior for them."""
+        first = not hasattr(self, "state_")
+        self._check_parameters()
+        x, y = self._checked(X, y, reset=first, y_numeric=True)
+        if first:
+            self._fit(x, np.asarray(y, float), sample_weight, None)
+        else:
+            self._go_on(x, np.asarray(y, float), sample_weight)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        _check.known("noise", self.noise, ["by_input", "constant"])
+
+    def _begin(self, rows: Rows) -> None:
+        self.targets_ = Targets.of(rows.y, rows.weight)
+        super()._begin(rows)
+
+    def _likelihood(self) -> Gaussian:
+        return Gaussian("by_input" if self.noise == "by_input" else "learned", floor=0.02)
+
+    def _coded(self, y: Array) -> Array:
+        return self.targets_.apply(y).astype(np.float32)
+
+    def _no_law(self, y: Array) -> WrongTargets:
+        return WrongTargets.of_targets(y)
+
+    def predictive(self, X: Any) -> GaussianPredictive:
+        """The predictive distribution of each row, in the user's units: a mixture of Gaussians."""
+        found = self._predictive(X)
+        scale = self.targets_.scale
+        means = self.targets_.centre + scale * np.asarray(found.means, float)
+        return GaussianPredictive(means, scale * np.asarray(found.stds, float))
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The mean of each row, and its standard deviation if asked for."""
+        found = self.predictive(X)
+        return (found.mean, found.std) if return_std else found.mean
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """Low and high end of the central interval that holds the target with that probability."""
+        return self.predictive(X).interval(coverage)
+
+    def predict_quantiles(self, X: Any, alpha: Any) -> FloatArray:
+        """Quantiles: [n] for a number alpha, [n, k] for k of them."""
+        return self.predictive(X).quantile(alpha)
+
+    def sample(self, X: Any, size: int = 1, random_state: Any = None) -> FloatArray:
+        """Draws of each row's target, [size, n]."""
+        seed = check_random_state(random_state).randint(2**31)
+        return self.predictive(X).sample(jax.random.key(seed), size)
+
+    def log_prob(self, X: Any, y: Any) -> FloatArray:
+        """Log density of targets y, [n]."""
+        return self.predictive(X).log_prob(y)
+
+    def uncertainty(self, X: Any) -> Uncertainty:
+        """Variance of each row's target, split into noise and dispute among the members."""
+        found = self.predictive(X)
+        return Uncertainty(found.aleatoric, found.epistemic)
+
+    def find_outliers(self, X: Any, y: Any) -> Outliers:
+        """Which of new rows have a wrong target, and what it should be."""
+        check_is_fitted(self)
+        x, y = self._checked(X, y, reset=False, y_numeric=True)
+        raw = self._raw(self.features_.apply(x))
+        probability = self.law_.outlier_probability(raw, self.targets_.apply(y))
+        return Outliers(probability, self.predictive(X).mean)

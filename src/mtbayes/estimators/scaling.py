@@ -1,0 +1,73 @@
+"""Units in and out of an estimator: robust scales, so that wild values do not set them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mtbayes.types import Array, FloatArray
+
+_BEND = 3.0
+_ENOUGH = 10_000  # rows for a quantile
+
+
+class Features(NamedTuple):
+    """Columns centred at their median, scaled by their interquartile range, and bent at 3.
+
+    A column with a range between quartiles of 0 (a pixel that is mostly black) is scaled by half of
+    its range; a constant one becomes 0. z/√(1 + (z/3)²) leaves the middle alone and lets no value
+    through that is larger than 3, however wild it was.
+
+    >>> wild = np.array([[0.0], [1.0], [2.0], [3.0], [1e300]])
+    >>> Features.of(wild).apply(wild).ravel().round(2)
+    array([-0.83, -0.47,  0.  ,  0.47,  3.  ], dtype=float32)
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, x: Array, weight: Array | None = None) -> Features:
+        """From rows x[n, ...]; images [n, h, w, c] get one scale for each channel."""
+        flat = np.asarray(x, float)
+        if flat.ndim > 2:
+            flat, weight = flat.reshape(-1, flat.shape[-1]), None
+        low, middle, high = _quantiles(flat, (0.25, 0.5, 0.75), weight)
+        with np.errstate(over="ignore"):
+            between, half = high - low, flat.max(axis=0) / 2 - flat.min(axis=0) / 2
+        scale = np.where(between > 0, between, np.where(half > 0, half, 1.0))
+        return cls(middle, np.minimum(scale, np.finfo(float).max))
+
+    def apply(self, x: Array) -> Array:
+        """Rows in the network's units, single precision."""
+        with np.errstate(over="ignore"):
+            z = np.asarray(x, float) / self.scale - self.centre / self.scale
+            z = np.clip(np.nan_to_num(z, posinf=1e30, neginf=-1e30), -1e30, 1e30)
+        return (z / np.hypot(1, z / _BEND)).astype(np.float32)
+
+
+class Targets(NamedTuple):
+    """A target centred at its median and scaled by its interquartile range."""
+
+    centre: float
+    scale: float
+
+    @classmethod
+    def of(cls, y: Array, weight: Array | None = None) -> Targets:
+        """From targets y[n]; the scale is that of a standard deviation for a Gaussian."""
+        y = np.asarray(y, float)
+        low, middle, high = (float(v) for v in _quantiles(y, (0.25, 0.5, 0.75), weight))
+        spread = (high - low) / 1.349 or float(np.std(y)) or 1.0
+        return cls(middle, spread)
+
+    def apply(self, y: Array) -> FloatArray:
+        """Targets in units of the scale."""
+        return (np.asarray(y, float) - self.centre) / self.scale
+
+
+def _quantiles(x: FloatArray, levels: tuple[float, ...], weight: Array | None) -> FloatArray:
+    """Quantiles over the rows [n, ...], such that a row of weight 2 counts as two rows."""
+    step = max(1, len(x) // _ENOUGH)
+    weight = None if weight is None else np.asarray(weight, float)[::step]
+    return np.asarray(np.quantile(x[::step], levels, axis=0, weights=weight, method="inverted_cdf"))
