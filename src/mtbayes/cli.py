@@ -57,10 +57,23 @@ def reproduce(
         except InvalidInput as error:
             _fail(str(error), code=2)
     for name in names or []:
-        _reproduce(name, EXPERIMENTS[name], out)
+        _run(name, EXPERIMENTS[name], out)
 
 
-def _reproduce(name: str, experiment: Any, out: Path) -> None:
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for numbers and the figure.")] = Path("results"),
+) -> None:
+    """Learn digits of which 30 % have a wrong label: four methods side by side, in a minute.
+
+    Example: mtbayes demo --out results
+    """
+    from mtbayes.experiments import demo
+
+    _run("demo", demo, out)
+
+
+def _run(name: str, experiment: Any, out: Path) -> None:
     from mtbayes.report import REPORTS
 
     started = time.monotonic()

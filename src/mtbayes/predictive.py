@@ -77,8 +77,9 @@ def predictive(
     _check_offers(model)
     rows = _checked(model, x, chunk)
     theta = _members(model, posterior, state, key, draws)
-    # A power of 2 where rows are few: calls of many sizes share a few compiled programs.
-    at_once = min(chunk, 1 << (len(rows) - 1).bit_length())
+    # A power of 2 where rows are few: calls of many sizes share a few compiled programs, and rows
+    # one by one or together give the same numbers to the last bit, as far as there are 32 of them.
+    at_once = min(chunk, max(32, 1 << (len(rows) - 1).bit_length()))
     evaluate, kind = _program(model), jnp.result_type(float)
     parts = []
     for begin in range(0, len(rows), at_once):

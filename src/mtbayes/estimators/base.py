@@ -212,10 +212,9 @@ class Robust(BaseEstimator):
 
     def _recipe(self, n: int, before: Prior) -> Recipe:
         batches = -(-n // min(self.batch_size, n))
-        epochs = self.epochs
-        if epochs == "auto":
-            epochs = int(np.clip(math.ceil(_STEPS / batches), 10, 500))
-        beta = _BETA * self.m if self.beta == "auto" else self.beta
+        auto = int(np.clip(math.ceil(_STEPS / batches), 10, 500))
+        epochs = auto if self.epochs == "auto" else int(self.epochs)
+        beta = _BETA * self.m if self.beta == "auto" else float(self.beta)
         return Recipe(
             self.model_,
             POSTERIORS[self.posterior](),
@@ -249,11 +248,13 @@ class Robust(BaseEstimator):
     def _takes_images(self) -> bool:
         return not (isinstance(self.network, str) and self.network == "mlp")
 
-    def _checked(self, x: Any, y: Any = None, *, reset: bool, **options: Any) -> Any:
+    def _checked(self, x: Any, *targets: Any, reset: bool, **options: Any) -> Any:
         """X, or X and y, by scikit-learn's rules; images get an axis for their channels."""
         images = self._takes_images()
-        if y is not None:
-            options["y"] = y
+        if targets:
+            options["y"] = targets[0]
+            if targets[0] is None:
+                options.pop("y_numeric", None)
         try:
             checked = validate_data(
                 self, x, reset=reset, ensure_2d=not images, allow_nd=images, **options
@@ -326,7 +327,7 @@ class Robust(BaseEstimator):
             POSTERIORS[self.posterior](),
             jax.tree.map(jnp.asarray, self.state_),
             x,
-            key=jax.random.wrap_key_data(self.members_),
+            key=jax.random.wrap_key_data(jnp.asarray(self.members_)),
             draws=_DRAWS,
         )
 
@@ -351,7 +352,7 @@ def _distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:
     view = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
     _, first, places = np.unique(view, return_index=True, return_inverse=True)
     inverse[kept] = places.ravel()
-    total = np.bincount(places.ravel(), weight[kept])
+    total = np.bincount(places.ravel(), weight[kept]).astype(float)
     return Rows(x[kept][first], y[kept][first], total), inverse
 
 

@@ -16,11 +16,13 @@ import numpy as np
 
 from mtbayes.criteria import Criterion
 from mtbayes.predictive import predictive
-from mtbayes.solve import fit
+from mtbayes.solve.checkpoint import Checkpoint
+from mtbayes.solve.gradient import Training, run
 from mtbayes.types import Array, FloatArray
 
 PATH = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 _SHARE = 0.12  # of a fit's epochs, for each later t of the path
+_LATER_RATE = 0.5  # of the learning rate, for those
 _DRAWS = 30
 
 
@@ -77,33 +79,38 @@ def choose(
     """Fit each fold's complement along `candidates`; `tell` hears the share that is done."""
     fold = folds(rows, jax.random.fold_in(key, 0))
     count = int(fold.max()) + 1
-    lengths = [recipe.epochs, *[max(1, round(_SHARE * recipe.epochs))] * (len(candidates) - 1)]
+    # Chunks of one length for all fits of the path, so that one compiled program serves them.
+    chunk = max(1, round(_SHARE * recipe.epochs / 2))
+    lengths = [chunk * max(2, round(recipe.epochs / chunk)), *[2 * chunk] * (len(candidates) - 1)]
     total, done = count * sum(lengths), 0
     unseen: list[list[Any]] = [[None] * count for _ in candidates]
     for k in range(count):
         out, start = fold == k, None
         for i, (t, epochs) in enumerate(zip(candidates, lengths, strict=True)):
             own = jax.random.fold_in(key, 1 + k * len(candidates) + i)
-            before = done
-
-            def heard(progress: Any, before: int = before) -> None:
-                tell((before + progress.epoch) / total)
-
-            start = fit(
+            training = Training(
                 recipe.model,
-                rows.x[~out],
-                rows.y[~out],
                 recipe.criterion(t),
+                rows.x,
+                rows.y,
                 key=own,
                 posterior=recipe.posterior,
                 prior=recipe.prior,
-                weight=rows.weight[~out],
-                learning_rate=recipe.learning_rate * (1.0 if i == 0 else 0.5),
+                weight=np.where(out, 0.0, rows.weight),
+                learning_rate=recipe.learning_rate * (1.0 if i == 0 else _LATER_RATE),
                 epochs=epochs,
                 batch_size=recipe.batch_size,
                 start=start,
-                checkpoint=None if checkpoint is None else checkpoint / f"fold-{k}-{i}",
-                callback=heard,
+                chunk=chunk,
+            )
+            saved = None
+            if checkpoint is not None:
+                saved = Checkpoint(checkpoint / f"fold-{k}-{i}", training.fingerprint())
+            before = done
+            start = run(
+                training,
+                saved=saved,
+                callback=lambda p, before=before: tell((before + p.epoch) / total),
             ).state
             done += epochs
             unseen[i][k] = predictive(

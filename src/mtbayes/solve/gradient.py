@@ -112,7 +112,7 @@ def fit(
             else {}
         )
         saved = Checkpoint(checkpoint, training.fingerprint() | looks)
-    return _run(training, watch, saved, callback)
+    return run(training, watch, saved, callback)
 
 
 class Training:
@@ -134,6 +134,7 @@ class Training:
         epochs: int = 20,
         batch_size: int = 128,
         start: Any = None,
+        chunk: int | None = None,
     ) -> None:
         posterior = mean_field() if posterior is None else posterior
         prior = gaussian_prior() if prior is None else prior
@@ -146,22 +147,22 @@ class Training:
         n = len(x)
         weights = _check.row_weights(weight, n)
         _check_groups(criterion, posterior)
+        self.counted = np.flatnonzero(weights)
         size = min(batch_size, n)
-        self.settings = Settings(
-            model, posterior, criterion.template(), optimiser, size, -(-n // size)
-        )
+        batches = -(-len(self.counted) // size)
+        self.settings = Settings(model, posterior, criterion.template(), optimiser, size, batches)
         self.rows = Rows(
             jnp.asarray(x), jnp.asarray(y), jnp.asarray(weights / weights.sum(), float)
         )
         self.epochs, self.criterion = epochs, criterion
         # Whole epochs, about 500 steps, and at least twenty chunks to watch where epochs allow.
-        most = min(_CHUNK_STEPS // self.settings.batches, epochs // 20)
-        self.chunk = _divisor(epochs, max(1, most))
+        most = min(_CHUNK_STEPS // batches, epochs // 20)
+        self.chunk = _divisor(epochs, max(1, most)) if chunk is None else chunk
         self.hyper = Hyper(
             tuple(jnp.asarray(v, float) for v in criterion.numbers()),
             jnp.asarray(criterion.regulariser_weight(float(weights.sum())), float),
             jnp.asarray(learning_rate, float),
-            jnp.asarray(epochs * self.settings.batches, float),
+            jnp.asarray(epochs * batches, float),
             prior,
         )
         keys = jax.random.split(key, 4)
@@ -205,11 +206,11 @@ class Training:
 
     def order(self, epoch: int) -> Array:
         """Row numbers for a chunk of epochs, [steps, batch]; -1 pads the last batch of each."""
-        s = self.settings
-        n = self.rows.x.shape[0]
+        s, n = self.settings, len(self.counted)  # rows of weight 0 are never picked
         order = np.full((self.chunk, s.batches * s.batch_size), -1, np.int32)
         for i in range(self.chunk):
-            order[i, :n] = np.random.default_rng([*self.shuffle, epoch + i]).permutation(n)
+            random = np.random.default_rng([*self.shuffle, epoch + i])
+            order[i, :n] = random.permutation(self.counted)
         return jnp.asarray(order.reshape(-1, s.batch_size))
 
     def advance(self, state: State, epoch: int) -> tuple[State, Terms, bool]:
@@ -221,12 +222,13 @@ class Training:
         return new, Terms(*(float(v) for v in terms)), bool(sound)
 
 
-def _run(
+def run(
     training: Training,
-    watch: _HeldOut | None,
-    saved: Checkpoint | None,
-    callback: Callable[[Progress], None] | None,
+    watch: _HeldOut | None = None,
+    saved: Checkpoint | None = None,
+    callback: Callable[[Progress], None] | None = None,
 ) -> Solution:
+    """All chunks of a training, one after another."""
     state, best, epoch = training.start, training.start.posterior, 0
     trace: list[list[float]] = []
     if saved is not None:

@@ -1,0 +1,212 @@
+"""The main job on handwritten digits: three labels in ten are wrong, and four ways to learn.
+
+All four train one network, 64-50-10, on the same rows for as many epochs: a single network, a deep
+ensemble, Bayes, and `RobustClassifier`. They are judged on rows whose labels are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from mtbayes.criteria import Criterion
+from mtbayes.data.contamination import flip_labels
+from mtbayes.estimators import RobustClassifier
+from mtbayes.estimators.scaling import Features
+from mtbayes.experiments.tidy import Row, Tell, write_columns, write_rows
+from mtbayes.likelihoods import Categorical
+from mtbayes.metrics import expected_calibration_error, reliability
+from mtbayes.mixtures import ClassPredictive
+from mtbayes.models import Model
+from mtbayes.networks import mlp
+from mtbayes.posteriors import Particles, Posterior, mean_field, prior
+from mtbayes.predictive import predictive
+from mtbayes.solve import fit
+from mtbayes.types import Array, BoolArray
+
+EPSILON = 0.3
+SEED = 0
+EPOCHS = 300
+HIDDEN = 50
+CLASSES = 10
+BINS = 15
+SUSPECTS = 20
+SIDE = 8
+"""Height and width of a digit."""
+
+_WEAK = 1e9  # beta: the prior counts for nothing
+_PRIOR = 2.0  # standard deviation of a weight in units of 1/√inputs, as in RobustClassifier
+
+
+class Method(NamedTuple):
+    """A way to learn beside ours."""
+
+    name: str
+    posterior: Posterior
+    criterion: Criterion
+    share: float
+    """Of the demo's time, about."""
+
+
+RIVALS = (
+    Method("plain network", Particles(1), Criterion(m=1, t=1.0, beta=_WEAK), 0.09),
+    Method("deep ensemble", Particles(10), Criterion(m=1, t=1.0, beta=_WEAK), 0.12),
+    Method("Bayes", mean_field(), Criterion(m=1, t=1.0, beta=1.0), 0.12),
+)
+OURS = "ours"
+METHODS = (*(rival.name for rival in RIVALS), OURS)
+
+
+class Digits(NamedTuple):
+    """Dirty rows to learn from, and clean ones to be judged on."""
+
+    x: Array
+    given: Array
+    true: Array
+    wrong: BoolArray
+    row: Array
+    """Which rows of scikit-learn's digits the training rows are."""
+    test_x: Array
+    test_y: Array
+
+
+def digits(seed: int = SEED) -> Digits:
+    """7 of 10 rows to train on, with EPSILON of their labels flipped to another class."""
+    x, y = load_digits(return_X_y=True)
+    train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=y)
+    dirty = flip_labels(y[train], EPSILON, seed=seed, how="other")
+    return Digits(x[train], dirty.data, y[train], dirty.touched, train, x[test], y[test])
+
+
+def run(out: Path, tell: Tell) -> None:
+    """Write the measures, reliability diagrams and most suspicious digits below `out/demo`."""
+    folder = out / "demo"
+    folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be written shows up now
+    data = digits()
+    learned, model = learn(data, EPOCHS, tell)
+    criteria = {rival.name: rival.criterion for rival in RIVALS} | {OURS: _criterion(model)}
+    rows, diagrams = [], {}
+    for name, found in learned.items():
+        measured = _measures(found, data.test_y)
+        if name == OURS:
+            measured |= _found(model, data)
+        rows += [_row(name, criteria[name], *each) for each in measured.items()]
+        for part, values in reliability(found.probs, data.test_y, BINS)._asdict().items():
+            diagrams[f"{name} {part}"] = values
+    write_rows(folder / "results.csv", rows)
+    write_columns(folder / "reliability.csv", diagrams)
+    write_columns(folder / "suspects.csv", suspects(model, data))
+    tell(1.0, "done")
+
+
+def learn(
+    data: Digits, epochs: int, tell: Tell
+) -> tuple[dict[str, ClassPredictive], RobustClassifier]:
+    """What each method predicts for the test rows, by name, and ours as it was fitted."""
+    learned: dict[str, ClassPredictive] = {}
+    done = 0.0
+    for rival in RIVALS:
+        heard = _part(tell, done, rival.share, rival.name)
+        heard(0.0)
+        learned[rival.name] = _rival(rival, data, epochs, heard)
+        done += rival.share
+    heard = _part(tell, done, 1 - done, f"{OURS}, and its choice of t")
+    heard(0.0)
+    model = _Watched(hidden=(HIDDEN,), epochs=epochs, random_state=SEED)
+    model.heard = heard
+    model.fit(data.x, data.given)
+    learned[OURS] = model.predictive(data.test_x)
+    return learned, model
+
+
+def suspects(model: RobustClassifier, data: Digits) -> dict[str, Any]:
+    """The SUSPECTS training rows that are most likely wrong, as columns."""
+    worst = np.argsort(-model.outlier_probability_, kind="stable")[:SUSPECTS]
+    suggestion = model.find_outliers(data.x, data.given).suggestion
+    return {
+        "row": data.row[worst],
+        "probability": model.outlier_probability_[worst],
+        "given": data.given[worst],
+        "suggested": suggestion[worst],
+        "true": data.true[worst],
+        **{f"pixel{i}": data.x[worst, i] for i in range(SIDE * SIDE)},
+    }
+
+
+class _Watched(RobustClassifier):
+    """Tells a function how far the fit has come, instead of a bar of its own."""
+
+    heard: Callable[[float], None]
+
+    @contextmanager
+    def _bar(self) -> Iterator[Callable[[float], None]]:
+        yield self.heard
+
+
+def _rival(
+    rival: Method, data: Digits, epochs: int, heard: Callable[[float], None]
+) -> ClassPredictive:
+    units = Features.of(data.x)
+    model = Model(mlp((SIDE * SIDE, HIDDEN, CLASSES)), Categorical(CLASSES))
+    solution = fit(
+        model,
+        units.apply(data.x),
+        data.given,
+        rival.criterion,
+        key=jax.random.key(SEED),
+        posterior=rival.posterior,
+        prior=prior(0.0, _PRIOR * model.scale()),
+        epochs=epochs,
+        callback=lambda progress: heard(progress.epoch / progress.epochs),
+    )
+    rows, key = units.apply(data.test_x), jax.random.key(SEED + 1)
+    found: ClassPredictive = predictive(model, rival.posterior, solution.state, rows, key=key)
+    return found
+
+
+def _part(tell: Tell, begin: float, share: float, what: str) -> Callable[[float], None]:
+    """Progress of a part of the whole."""
+    return lambda inner: tell(begin + share * inner, what)
+
+
+def _measures(found: ClassPredictive, y: Array) -> dict[str, float]:
+    return {
+        "accuracy": float(np.mean(found.labels == y)),
+        "ece": expected_calibration_error(found.probs, y, BINS),
+        "nll": -float(np.mean(found.log_prob(y))),
+    }
+
+
+def _found(model: RobustClassifier, data: Digits) -> dict[str, float]:
+    """What ours says about the training rows, beside the truth."""
+    value, low, high = model.contamination_
+    flagged = model.outlier_probability_ > 0.5
+    return {
+        "contamination": float(value),
+        "contamination_low": float(low),
+        "contamination_high": float(high),
+        "contamination_true": float(data.wrong.mean()),
+        "t_chosen": float(model.t_),
+        "wrong": float(data.wrong.sum()),
+        "found": float((flagged & data.wrong).sum()),
+        "false_alarms": float((flagged & ~data.wrong).sum()),
+        "train_rows": float(len(data.given)),
+        "test_rows": float(len(data.test_y)),
+    }
+
+
+def _criterion(model: RobustClassifier) -> Criterion:
+    """The criterion of ours, with the t that it chose."""
+    return model._recipe(len(model.outlier_probability_), model._prior()).criterion(model.t_)
+
+
+def _row(name: str, criterion: Criterion, metric: str, value: float) -> Row:
+    m, t, t_p, beta = criterion.m, criterion.t, criterion.t_p, criterion.beta
+    return Row("demo", name, "digits", m, t, t_p, beta, EPSILON, SEED, metric, value)

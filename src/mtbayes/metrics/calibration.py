@@ -1,0 +1,96 @@
+"""Whether probabilities mean what they say: of rows at confidence 0.8, 80 % should be right.
+
+A row's confidence is its largest class probability, and the row is right if that class is its
+label; of equal largest probabilities the first counts. Confidences are sorted into B bins of equal
+width, of which bin k holds those in (k/B, (k+1)/B].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mtbayes import _check
+from mtbayes.errors import InvalidInput
+from mtbayes.types import Array, FloatArray
+
+_BINS_REMEDY = "15 is the usual number of bins."
+
+
+class Reliability(NamedTuple):
+    """What a reliability diagram shows, an entry for each bin; NaN where a bin holds no row."""
+
+    confidence: FloatArray
+    """Mean confidence of the bin's rows, [B]."""
+    accuracy: FloatArray
+    """Share of the bin's rows that are right, [B]."""
+    count: npt.NDArray[np.int64]
+    """Rows in the bin, [B]."""
+
+
+def reliability(probs: Array, y: Array, bins: int = 15) -> Reliability:
+    """Confidence and accuracy, bin by bin.
+
+    probs: [n, C], class probabilities; y: [n], labels in 0..C-1; bins: B
+
+    >>> probs = [[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]]
+    >>> found = reliability(probs, [0, 1, 1, 1], bins=4)
+    >>> found.confidence.round(4), found.accuracy, found.count
+    (array([ nan,  nan, 0.65, 0.85]), array([nan, nan, 0.5, 1. ]), array([0, 0, 2, 2]))
+    """
+    probs, labels = _checked(probs, y)
+    bins = _check.count(bins, "bins", _BINS_REMEDY)
+    confidence, right = probs.max(axis=1), probs.argmax(axis=1) == labels
+    upper = np.arange(1, bins) / bins
+    which = np.searchsorted(upper, confidence, side="left")
+    count = np.bincount(which, minlength=bins)
+    held = np.where(count > 0, count, np.nan)
+    return Reliability(
+        np.bincount(which, confidence, bins) / held, np.bincount(which, right, bins) / held, count
+    )
+
+
+def expected_calibration_error(probs: Array, y: Array, bins: int = 15) -> float:
+    """ECE = Σ_k n_k/n |accuracy_k - confidence_k| over the bins k, in [0, 1]; 0 is honest.
+
+    probs: [n, C], class probabilities; y: [n], labels in 0..C-1; bins: B
+
+    >>> probs = [[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]]
+    >>> round(expected_calibration_error(probs, [0, 1, 1, 1], bins=4), 4)  # (0.15 + 0.15) / 2
+    0.15
+    """
+    found = reliability(probs, y, bins)
+    gap = np.abs(found.accuracy - found.confidence)
+    return float(np.nansum(gap * found.count) / found.count.sum())
+
+
+def _checked(probs: Array, y: Array) -> tuple[FloatArray, Array]:
+    array = _check.finite("probs", probs, "A row holds the probability of each class.")
+    if array.ndim != 2 or 0 in array.shape:
+        raise InvalidInput(
+            f"probs must have shape [n, C] with n, C >= 1, got {array.shape}. "
+            "A row of it holds the probability of each class."
+        )
+    _check.densities(array, "probs")
+    off = np.abs(array.sum(axis=1) - 1)
+    if off.max() > 1e-4:
+        row = int(off.argmax())
+        raise InvalidInput(
+            f"probs must sum to 1 in each row, got a sum of {array[row].sum():.6g} in row {row}. "
+            "Give probabilities, not logits."
+        )
+    n, classes = array.shape
+    labels = _check.finite("y", y, f"Labels are whole numbers 0..{classes - 1}.")
+    if labels.shape != (n,):
+        raise InvalidInput(
+            f"y must have shape ({n},), a label for each row of probs, got {labels.shape}."
+        )
+    strange = labels[(labels < 0) | (labels >= classes) | (labels % 1 != 0)]
+    if strange.size:
+        raise InvalidInput(
+            f"y must hold whole numbers 0..{classes - 1}, got {strange[0]:g}. Code labels by the "
+            "columns of probs."
+        )
+    return array, labels
