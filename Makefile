@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 
-.PHONY: setup demo test test-slow bench lint format clean
+.PHONY: setup demo test test-slow bench bench-robustness lint format clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,12 @@ bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps bayesian-torch==0.5.0
 	$(BIN)/python benchmarks/speed.py --out $(OUT)/bench
+
+# The estimators beside deep ensembles, cleanlab and scikit-learn on dirty labels and targets; hours.
+# `make bench-robustness ROBUSTNESS=--quick` takes five minutes. Set MTBAYES_DATA for the large sets.
+bench-robustness: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	$(BIN)/python benchmarks/robustness.py $(ROBUSTNESS) --out $(OUT)/robustness
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mtbayes.cli import app
-from mtbayes.experiments import COLUMNS, toy
+from mtbayes.experiments import COLUMNS, demo, toy
 
 run = CliRunner().invoke
 
@@ -66,6 +66,28 @@ def test_folder_that_cannot_be_written(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     result = run(app, ["reproduce", "tlog", "--out", str(blocked)])
+    assert result.exit_code == 1
+    assert "--out" in result.output
+
+
+def test_demo(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "EPOCHS", 2)
+    result = run(app, ["demo", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "demo"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "demo.png", "demo.svg", "reliability.csv", "results.csv", "suspects.csv",
+    ]  # fmt: skip
+    for name in demo.METHODS:
+        assert re.search(rf"^ ?{name} +\d+\.\d % +\d+\.\d % +\d\.\d{{3}}", result.output, re.M)
+    assert re.search(r"Found \d+ of 377 wrong labels, \d+ false alarm", result.output)
+    assert "demo.png" in result.output.replace("\n", "")
+
+
+def test_demo_sees_a_folder_that_cannot_be_written_before_it_trains(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "learn", None)
+    (tmp_path / "file").write_text("")
+    result = run(app, ["demo", "--out", str(tmp_path / "file")])
     assert result.exit_code == 1
     assert "--out" in result.output
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import entr, log_softmax, logsumexp
-from scipy.stats import cauchy, chi2
+from scipy.stats import chi2
 
 from mtbayes.mixtures import ClassPredictive, GaussianPredictive
 from mtbayes.types import Array, FloatArray
@@ -56,20 +56,15 @@ class WrongLabels:
 
     @classmethod
     def fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
-        """By maximum likelihood from the predictive of labels y[n] with weights [n]."""
-        log_probs = np.asarray(predictive.log_probs, float)
-        classes = log_probs.shape[1]
+        """By maximum likelihood from the predictive of labels y[n] with weights [n].
 
-        def at(log_temperature: float) -> tuple[float, float]:
-            good = _tempered(log_probs, float(np.exp(log_temperature)))[np.arange(len(y)), y]
-            both = np.stack([good, (1 - good) / (classes - 1)])
-            shares = _shares(np.log(both + _TINY), weight)
-            return float(shares[1]), float(
-                np.average(np.log(shares @ both + _TINY), weights=weight)
-            )
-
-        best = _calibrate(lambda v: at(v)[1], weight)
-        law = cls(at(best)[0], float(np.exp(best)))
+        ε and the temperature are those of a uniform confusion: beside a confusion learned from
+        few rows, ε comes out too large.
+        """
+        logs_at = _labels_by_temperature(predictive, y)
+        best = _calibrate(logs_at, weight)
+        law = cls(float(_explained(logs_at(best), weight)[0][1]), float(np.exp(best)))
+        classes = np.shape(predictive.log_probs)[1]
         few = classes == 2 or classes > _MOST_CLASSES
         return law if few else law._with_confusion(predictive, y, weight)
 
@@ -77,28 +72,24 @@ class WrongLabels:
         """The same with p(given | true) learned by EM, held near uniform by pseudo-counts."""
         probs = self._probs(predictive)
         classes = probs.shape[1]
-        uniform = (1 - np.eye(classes)) / (classes - 1)
-        law = WrongLabels(self.epsilon, self.temperature, uniform)
+        confusion = uniform = (1 - np.eye(classes)) / (classes - 1)
         for _ in range(_ROUNDS):
+            law = replace(self, confusion=confusion)
             wrong = law._wrong(probs, y)
             share = wrong / (law._good(probs, y) + wrong.sum(axis=1) + _TINY)[:, None]
-            counts = np.zeros((classes, classes))
+            counts = _PSEUDO_WRONG * uniform
             np.add.at(counts.T, y, weight[:, None] * share)
-            epsilon = float(counts.sum() / weight.sum())
-            counts += _PSEUDO_WRONG * uniform
-            done = abs(epsilon - law.epsilon) < 1e-5
             confusion = counts / counts.sum(axis=1, keepdims=True)
-            law = WrongLabels(epsilon, self.temperature, confusion)
-            if done:
+            if np.abs(confusion - law.confusion).max() < 1e-4:
                 break
-        return law
+        return replace(self, confusion=confusion)
 
     def calibrated(self, predictive: ClassPredictive) -> ClassPredictive:
         """The predictive at the temperature; its doubt keeps its split in two kinds."""
         log_probs = log_softmax(np.asarray(predictive.log_probs, float) / self.temperature, axis=1)
         before = np.maximum(predictive.entropy, _TINY)
         after = entr(np.exp(log_probs)).sum(axis=1)
-        return ClassPredictive(log_probs, np.asarray(predictive.aleatoric) * after / before)
+        return ClassPredictive(log_probs, np.minimum(predictive.aleatoric / before, 1) * after)
 
     def score(self, predictive: ClassPredictive, y: Array) -> FloatArray:
         """Log probability of each given label under the whole law, [n]."""
@@ -121,12 +112,8 @@ class WrongLabels:
     def contamination(
         self, predictive: ClassPredictive, y: Array, weight: Array, level: float = 0.95
     ) -> Contamination:
-        """ε with a profile-likelihood interval, the confusion held fixed."""
-        probs = self._probs(predictive)
-        unit = WrongLabels(1.0, self.temperature, self.confusion)
-        wrong = unit._wrong(probs, y).sum(axis=1)
-        good = probs[np.arange(len(y)), y]
-        return _profile(np.stack([good, wrong]), self.epsilon, weight, level)
+        """ε of these rows with a profile-likelihood interval, as for a uniform confusion."""
+        return _profile(_labels_by_temperature(predictive, y), weight, level)
 
     def _probs(self, predictive: ClassPredictive) -> FloatArray:
         return _tempered(np.asarray(predictive.log_probs, float), self.temperature)
@@ -168,59 +155,60 @@ class WrongTargets:
     @classmethod
     def fit(cls, predictive: GaussianPredictive, y: Array, weight: Array) -> WrongTargets:
         """By maximum likelihood from the predictive of targets y[n] with weights [n]."""
-        y = np.asarray(y, float)
-        # The marginal: Gaussians at its quantiles, wide enough to be smooth.
-        centres = np.quantile(y, (np.arange(50) + 0.5) / 50)
-        spread = float(np.subtract(*np.quantile(y, [0.75, 0.25]))) / 1.349
-        width = max(0.3 * spread, 1e-3 * float(np.ptp(y)), 1e-12)
-        start = cls(1.0, np.array([1.0, 0, 0, 0]), float(y.min()), float(y.max()), centres, width)
-        noise = start._log_noise(y)
-
-        def at(log_scale: float) -> tuple[FloatArray, float]:
-            good = start._scaled(predictive, float(np.exp(log_scale))).log_prob(y)
-            logs = np.concatenate([good[None], noise])
-            shares = _shares(logs, weight)
-            total = logsumexp(logs, axis=0, b=shares[:, None])
-            return shares, float(np.average(total, weights=weight))
-
-        best = _calibrate(lambda v: at(v)[1], weight)
-        return replace(start, scale=float(np.exp(best)), shares=at(best)[0])
+        law = cls.of_targets(y, weight)
+        logs_at = law._logs_at(predictive, y)
+        best = _calibrate(logs_at, weight)
+        return replace(law, scale=float(np.exp(best)), shares=_explained(logs_at(best), weight)[0])
 
     @classmethod
-    def of_targets(cls, y: Array) -> WrongTargets:
-        """No wrong row, and the laws they would follow beside targets y[n]."""
+    def of_targets(cls, y: Array, weight: Array | None = None) -> WrongTargets:
+        """No wrong row, and the laws they would follow beside targets y[n] with weights [n]."""
         y = np.asarray(y, float)
+
+        def at(levels: Any) -> FloatArray:
+            return np.asarray(np.quantile(y, levels, weights=weight, method="inverted_cdf"))
+
         # The marginal: Gaussians at its quantiles, wide enough to be smooth.
-        centres = np.quantile(y, (np.arange(50) + 0.5) / 50)
-        spread = float(np.subtract(*np.quantile(y, [0.75, 0.25]))) / 1.349
-        width = max(0.3 * spread, 1e-3 * float(np.ptp(y)), 1e-12)
+        spread = float(np.subtract(*at([0.75, 0.25]))) / 1.349
+        if spread == 0:  # half of the targets are one number
+            mean = np.average(y, weights=weight)
+            spread = float(np.sqrt(np.average(np.square(y - mean), weights=weight))) or 1.0
         none = np.array([1.0, 0.0, 0.0, 0.0])
-        return cls(1.0, none, float(y.min()), float(y.max()), centres, width)
+        centres = at((np.arange(50) + 0.5) / 50)
+        return cls(1.0, none, float(y.min()), float(y.max()), centres, 0.3 * spread)
 
     def calibrated(self, predictive: GaussianPredictive) -> GaussianPredictive:
         """The predictive with its members' spread scaled."""
-        return self._scaled(predictive, self.scale)
-
-    @staticmethod
-    def _scaled(predictive: GaussianPredictive, scale: float) -> GaussianPredictive:
-        return GaussianPredictive(predictive.means, scale * predictive.stds)
+        return GaussianPredictive(predictive.means, self.scale * predictive.stds)
 
     def _log_noise(self, y: FloatArray) -> FloatArray:
         """Log density of the three laws of wrong targets, [3, n]."""
-        span = max(self.high - self.low, 1e-12)
+        span = max(self.high - self.low, self.width)
         inside = (y >= self.low) & (y <= self.high)
         uniform = np.where(inside, -np.log(span), -np.inf)
         z = (y[:, None] - self.centres) / self.width
-        marginal = logsumexp(-0.5 * z * z, axis=1) - np.log(
-            len(self.centres) * self.width * np.sqrt(2 * np.pi)
-        )
-        middle = float(np.median(self.centres))
-        return np.stack([uniform, marginal, cauchy.logpdf(y, middle, 3 * span)])
+        with np.errstate(over="ignore"):
+            marginal = logsumexp(-0.5 * z * z, axis=1) - np.log(
+                len(self.centres) * self.width * np.sqrt(2 * np.pi)
+            )
+        far = (y - float(np.median(self.centres))) / (3 * span)
+        cauchy = -2 * np.log(np.hypot(1, far)) - np.log(np.pi * 3 * span)
+        return np.stack([uniform, marginal, cauchy])
 
     def _logs(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
+        return self._logs_at(predictive, y)(float(np.log(self.scale)))
+
+    def _logs_at(self, predictive: GaussianPredictive, y: Array) -> Callable[[float], FloatArray]:
+        """Log density of targets that are good, and of the three kinds of wrong, [4, n]."""
         y = np.asarray(y, float)
-        good = self.calibrated(predictive).log_prob(y)
-        return np.concatenate([good[None], self._log_noise(y)])
+        noise = self._log_noise(y)
+
+        def logs_at(log_scale: float) -> FloatArray:
+            law = replace(self, scale=float(np.exp(log_scale)))
+            with np.errstate(over="ignore"):  # the square of a wild target
+                return np.concatenate([law.calibrated(predictive).log_prob(y)[None], noise])
+
+        return logs_at
 
     def score(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
         """Log density of each target under the whole law, [n]."""
@@ -232,32 +220,61 @@ class WrongTargets:
         wrong = logsumexp(logs[1:], axis=0, b=self.shares[1:, None])
         with np.errstate(divide="ignore"):
             good = logs[0] + np.log(self.shares[0])
-        return np.asarray(np.exp(wrong - np.logaddexp(good, wrong)))
+        impossible = np.isneginf(wrong)
+        wrong = np.where(impossible, 0.0, wrong)
+        return np.where(impossible, 0.0, np.exp(wrong - np.logaddexp(good, wrong)))
 
     def contamination(
         self, predictive: GaussianPredictive, y: Array, weight: Array, level: float = 0.95
     ) -> Contamination:
-        """ε with a profile-likelihood interval, the wrong rows' law held fixed."""
-        logs = self._logs(predictive, y)
+        """ε of these rows with a profile-likelihood interval, the wrong rows' law held fixed."""
         wrong = self.shares[1:]
         law = wrong / wrong.sum() if wrong.sum() > 0 else np.full(3, 1 / 3)
-        both = np.stack([logs[0], logsumexp(logs[1:], axis=0, b=law[:, None])])
-        return _profile(np.exp(both - both.max(axis=0)), self.epsilon, weight, level)
+        logs_at = self._logs_at(predictive, y)
+
+        def both_at(log_scale: float) -> FloatArray:
+            logs = logs_at(log_scale)
+            return np.stack([logs[0], logsumexp(logs[1:], axis=0, b=law[:, None])])
+
+        return _profile(both_at, weight, level)
 
 
 def _tempered(log_probs: FloatArray, temperature: float) -> FloatArray:
     return np.exp(log_softmax(log_probs / temperature, axis=1))
 
 
-def _calibrate(score: Callable[[float], float], weight: Array) -> float:
-    """The log of the factor with the best mean score; few rows do not move it far from 0."""
-    n = len(weight)
+def _labels_by_temperature(predictive: ClassPredictive, y: Array) -> Callable[[float], FloatArray]:
+    """Log probabilities of good labels and of uniform wrong ones, [2, n], by log temperature."""
+    log_probs = np.asarray(predictive.log_probs, float)
+
+    def logs_at(log_temperature: float) -> FloatArray:
+        good = _tempered(log_probs, float(np.exp(log_temperature)))[np.arange(len(y)), y]
+        return np.log(np.stack([good, (1 - good) / (log_probs.shape[1] - 1)]) + _TINY)
+
+    return logs_at
+
+
+def _calibrate(logs_at: Callable[[float], FloatArray], weight: Array) -> float:
+    """The log of the factor that explains rows best; few rows do not move it far from 0."""
 
     def loss(log_factor: float) -> float:
-        return -score(log_factor) + 0.5 * (log_factor / _FACTOR_SPREAD) ** 2 / n
+        return -_evidence(logs_at, weight, log_factor)
 
     found = minimize_scalar(loss, bounds=(-2, 2), method="bounded", options={"xatol": 0.01})
     return float(found.x)
+
+
+def _evidence(logs_at: Callable[[float], FloatArray], weight: Array, log_factor: float) -> float:
+    """Log likelihood of all rows at the best shares, with the factor's prior."""
+    prior = -0.5 * (log_factor / _FACTOR_SPREAD) ** 2
+    return float(_explained(logs_at(log_factor), weight)[1] * weight.sum() + prior)
+
+
+def _explained(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
+    """The best shares [k] of densities exp(logs[k, n]), and the mean log density of a row."""
+    shares = _shares(logs, weight)
+    total = logsumexp(logs, axis=0, b=shares[:, None])
+    return shares, float(np.average(total, weights=weight))
 
 
 def _shares(logs: FloatArray, weight: Array) -> FloatArray:
@@ -276,12 +293,25 @@ def _shares(logs: FloatArray, weight: Array) -> FloatArray:
     return shares
 
 
-def _profile(densities: FloatArray, best: float, weight: Array, level: float) -> Contamination:
-    """Where the log likelihood of ε in (1-ε)·good + ε·wrong is within a chi-square of its best."""
+def _profile(logs_at: Callable[[float], FloatArray], weight: Array, level: float) -> Contamination:
+    """Where the log likelihood of ε, at its best factor, is within a chi-square of its best.
+
+    logs_at: log densities [2, n] of good and wrong rows by the log of the calibrating factor
+    """
+    factor = _calibrate(logs_at, weight)
+    best = float(_explained(logs_at(factor), weight)[0][1])
+    # Factors to look at: some standard errors of it on both sides.
+    step = 0.05
+    bend = np.diff([_evidence(logs_at, weight, factor + d) for d in (-step, 0, step)], 2)[0]
+    error = min(1 / np.sqrt(max(-bend / step**2, _TINY)), _FACTOR_SPREAD)
+    looks = factor + error * np.linspace(-3, 3, 13)
+    logs = np.stack([logs_at(v) for v in looks])
+    densities = np.exp(logs - logs.max(axis=1, keepdims=True))
+    top = logs.max(axis=1) @ weight - 0.5 * (looks / _FACTOR_SPREAD) ** 2
 
     def loss(epsilon: float) -> float:
-        mixed = np.array([1 - epsilon, epsilon]) @ densities
-        return float(-(weight * np.log(mixed + _TINY)).sum())
+        mixed = (1 - epsilon) * densities[:, 0] + epsilon * densities[:, 1]
+        return float(-(np.log(mixed + _TINY) @ weight + top).max())
 
     lowest, allowed = loss(best), 0.5 * float(chi2.ppf(level, 1))
 

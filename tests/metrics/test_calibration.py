@@ -22,7 +22,7 @@ LABELS = [0, 1, 0, 1, 0, 0]
 def test_bins_by_hand():
     found = reliability(two_classes(CONFIDENCE), LABELS, bins=5)
     assert isinstance(found, Reliability)
-    np.testing.assert_array_equal(found.count, [0, 0, 2, 1, 3])
+    np.testing.assert_array_equal(found.counts, [0, 0, 2, 1, 3])
     np.testing.assert_allclose(found.confidence, [np.nan, np.nan, 0.575, 0.7, 0.95])
     np.testing.assert_allclose(found.accuracy, [np.nan, np.nan, 0.5, 1.0, 2 / 3])
 
@@ -42,14 +42,14 @@ def test_fifteen_bins_by_default():
     # 0.61 and 0.65 share the bin (9/15, 10/15], 0.59 is in the one below: 3 right, all in all.
     # (|1 - 0.59| + 2·|1 - 0.63|) / 3
     probs = two_classes([0.59, 0.61, 0.65])
-    assert reliability(probs, [0, 0, 0]).count.nonzero()[0].tolist() == [8, 9]
+    assert reliability(probs, [0, 0, 0]).counts.nonzero()[0].tolist() == [8, 9]
     assert expected_calibration_error(probs, [0, 0, 0]) == pytest.approx((0.41 + 0.74) / 3)
 
 
 @pytest.mark.parametrize("bins", [2, 3, 5, 10, 15, 20])
 def test_an_edge_belongs_to_the_bin_below(bins):
     for k in range(-(-bins // 2), bins):  # confidence of two classes is at least 1/2
-        count = reliability(two_classes([(k + 1) / bins]), [0], bins).count
+        count = reliability(two_classes([(k + 1) / bins]), [0], bins).counts
         assert count.argmax() == k
 
 

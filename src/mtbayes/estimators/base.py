@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from mtbayes import _check
 from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
-from mtbayes.estimators.choice import PATH, Choice, Recipe, Rows, choose
+from mtbayes.estimators.choice import Choice, Recipe, Rows, choose
 from mtbayes.estimators.scaling import Features
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
@@ -46,6 +46,8 @@ class Robust(BaseEstimator):
 
     _law: ClassVar[Any]
     """The class of the law of wrong rows."""
+    _path: ClassVar[tuple[float, ...]]
+    """Values of t to choose from, downwards."""
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class Robust(BaseEstimator):
         t_p: float = 1.0,
         beta: float | str = "auto",
         network: Any = "mlp",
-        hidden: tuple[int, ...] = (50,),
+        hidden: tuple[int, ...] = (50, 50),
         posterior: str = "mean_field",
         epochs: int | str = "auto",
         batch_size: int = 128,
@@ -125,7 +127,7 @@ class Robust(BaseEstimator):
         key = jax.random.key(check_random_state(self.random_state).randint(2**31))
         folder = None if checkpoint is None else Path(checkpoint)
         recipe = self._recipe(len(rows.y), before)
-        candidates = PATH if self.t == "auto" else (float(self.t),)
+        candidates = self._path if self.t == "auto" else (float(self.t),)
         with self._bar() as tell:
             chosen: Choice | None = None
             if len(rows.y) >= _ENOUGH:

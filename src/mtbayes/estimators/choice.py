@@ -8,6 +8,7 @@ where they are held out too; the law is what makes them fair judges.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +18,9 @@ import numpy as np
 from mtbayes.criteria import Criterion
 from mtbayes.predictive import predictive
 from mtbayes.solve.checkpoint import Checkpoint
-from mtbayes.solve.gradient import Training, run
+from mtbayes.solve.gradient import Progress, Training, run
 from mtbayes.types import Array, FloatArray
 
-PATH = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 _SHARE = 0.12  # of a fit's epochs, for each later t of the path
 _LATER_RATE = 0.5  # of the learning rate, for those
 _DRAWS = 30
@@ -110,7 +110,7 @@ def choose(
             start = run(
                 training,
                 saved=saved,
-                callback=lambda p, before=before: tell((before + p.epoch) / total),
+                callback=partial(_heard, tell, before, total),
             ).state
             done += epochs
             unseen[i][k] = predictive(
@@ -118,6 +118,10 @@ def choose(
             )
     joined = [_in_order(parts, fold) for parts in unseen]
     return _best(recipe, rows, candidates, joined)
+
+
+def _heard(tell: Callable[[float], None], before: int, total: int, progress: Progress) -> None:
+    tell((before + progress.epoch) / total)
 
 
 def _in_order(parts: list[Any], fold: FloatArray) -> Any:

@@ -54,7 +54,7 @@ class RobustClassifier(ClassifierMixin, Robust):
         How much rows count against the prior; 1 at m=1 is Bayes. "auto" is 5·m.
     network : "mlp", "cnn" or a network of `mtbayes.networks`, default="mlp"
         "cnn" takes images [n, height, width(, channels)].
-    hidden : tuple of int, default=(50,)
+    hidden : tuple of int, default=(50, 50)
         Units of the hidden layers.
     posterior : "mean_field" or "mixture", default="mean_field"
         One Gaussian, or five, over the weights.
@@ -92,6 +92,7 @@ class RobustClassifier(ClassifierMixin, Robust):
     """
 
     _law = WrongLabels
+    _path = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None

@@ -9,6 +9,7 @@ import numpy as np
 from mtbayes.types import Array, FloatArray
 
 _BEND = 3.0
+_FAR = 1e15  # for a target; its square is a number in single precision
 _ENOUGH = 10_000  # rows for a quantile
 
 
@@ -21,7 +22,7 @@ class Features(NamedTuple):
 
     >>> wild = np.array([[0.0], [1.0], [2.0], [3.0], [1e300]])
     >>> Features.of(wild).apply(wild).ravel().round(2)
-    array([-0.83, -0.47,  0.  ,  0.47,  3.  ], dtype=float32)
+    array([-0.95, -0.49,  0.  ,  0.49,  3.  ], dtype=float32)
     """
 
     centre: FloatArray
@@ -32,7 +33,9 @@ class Features(NamedTuple):
         """From rows x[n, ...]; images [n, h, w, c] get one scale for each channel."""
         flat = np.asarray(x, float)
         if flat.ndim > 2:
-            flat, weight = flat.reshape(-1, flat.shape[-1]), None
+            if weight is not None:
+                weight = np.repeat(weight, flat[0].size // flat.shape[-1])
+            flat = flat.reshape(-1, flat.shape[-1])
         low, middle, high = _quantiles(flat, (0.25, 0.5, 0.75), weight)
         with np.errstate(over="ignore"):
             between, half = high - low, flat.max(axis=0) / 2 - flat.min(axis=0) / 2
@@ -42,7 +45,8 @@ class Features(NamedTuple):
     def apply(self, x: Array) -> Array:
         """Rows in the network's units, single precision."""
         with np.errstate(over="ignore"):
-            z = np.asarray(x, float) / self.scale - self.centre / self.scale
+            # Subtracted first: a centre far from 0 costs no digits. Halved: 1e308 is no overflow.
+            z = (np.asarray(x, float) / 2 - self.centre / 2) / self.scale * 2
             z = np.clip(np.nan_to_num(z, posinf=1e30, neginf=-1e30), -1e30, 1e30)
         return (z / np.hypot(1, z / _BEND)).astype(np.float32)
 
@@ -58,16 +62,25 @@ class Targets(NamedTuple):
         """From targets y[n]; the scale is that of a standard deviation for a Gaussian."""
         y = np.asarray(y, float)
         low, middle, high = (float(v) for v in _quantiles(y, (0.25, 0.5, 0.75), weight))
-        spread = (high - low) / 1.349 or float(np.std(y)) or 1.0
+        spread = (high / 2 - low / 2) / 1.349 * 2 or _std(y - middle, weight) or 1.0
         return cls(middle, spread)
 
     def apply(self, y: Array) -> FloatArray:
-        """Targets in units of the scale."""
-        return (np.asarray(y, float) - self.centre) / self.scale
+        """Targets in units of the scale; one that is wild is as good as _FAR, whose square fits."""
+        with np.errstate(over="ignore"):
+            return np.clip((np.asarray(y, float) - self.centre) / self.scale, -_FAR, _FAR)
 
 
 def _quantiles(x: FloatArray, levels: tuple[float, ...], weight: Array | None) -> FloatArray:
     """Quantiles over the rows [n, ...], such that a row of weight 2 counts as two rows."""
-    step = max(1, len(x) // _ENOUGH)
-    weight = None if weight is None else np.asarray(weight, float)[::step]
-    return np.asarray(np.quantile(x[::step], levels, axis=0, weights=weight, method="inverted_cdf"))
+    if len(x) > 2 * _ENOUGH:  # drawn: every k-th would be one and the same pixel of each image
+        drawn = np.random.default_rng(0).integers(len(x), size=_ENOUGH)
+        x, weight = x[drawn], None if weight is None else np.asarray(weight)[drawn]
+    return np.asarray(np.quantile(x, levels, axis=0, weights=weight, method="inverted_cdf"))
+
+
+def _std(x: FloatArray, weight: Array | None) -> float:
+    """Standard deviation of x[n], without overflow."""
+    top = float(np.abs(x).max()) or 1.0
+    mean = np.average(x / top, weights=weight)
+    return top * float(np.sqrt(np.average(np.square(x / top - mean), weights=weight)))

@@ -26,7 +26,7 @@ class Reliability(NamedTuple):
     """Mean confidence of the bin's rows, [B]."""
     accuracy: FloatArray
     """Share of the bin's rows that are right, [B]."""
-    count: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
     """Rows in the bin, [B]."""
 
 
@@ -37,7 +37,7 @@ def reliability(probs: Array, y: Array, bins: int = 15) -> Reliability:
 
     >>> probs = [[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]]
     >>> found = reliability(probs, [0, 1, 1, 1], bins=4)
-    >>> found.confidence.round(4), found.accuracy, found.count
+    >>> found.confidence.round(4), found.accuracy, found.counts
     (array([ nan,  nan, 0.65, 0.85]), array([nan, nan, 0.5, 1. ]), array([0, 0, 2, 2]))
     """
     probs, labels = _checked(probs, y)
@@ -63,7 +63,7 @@ def expected_calibration_error(probs: Array, y: Array, bins: int = 15) -> float:
     """
     found = reliability(probs, y, bins)
     gap = np.abs(found.accuracy - found.confidence)
-    return float(np.nansum(gap * found.count) / found.count.sum())
+    return float(np.nansum(gap * found.counts) / found.counts.sum())
 
 
 def _checked(probs: Array, y: Array) -> tuple[FloatArray, Array]:

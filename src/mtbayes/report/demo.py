@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mtbayes.experiments.demo import BINS, METHODS, OURS, SIDE
+from mtbayes.experiments.demo import BINS, METHODS, OURS, SIDE, stopped_after
 from mtbayes.experiments.tidy import read_columns, read_rows
 from mtbayes.report import figures
 from mtbayes.types import FloatArray
@@ -29,9 +29,9 @@ def draw(out: Path) -> list[Path]:
     suspects = read_columns(folder / "suspects.csv")
     with mpl.rc_context(figures.STYLE):
         figure = figures.blank(10.5, 7.4)
-        above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1), hspace=0.04)
-        _reliability(above, diagrams, measured)
-        _digits(below, suspects)
+        halves: Any = figure.subfigures(2, 1, height_ratios=(1.15, 1), hspace=0.04)
+        _reliability(halves[0], diagrams, measured)
+        _digits(halves[1], suspects)
     return figures.save(figure, folder, "demo")
 
 
@@ -40,8 +40,8 @@ def tables(out: Path) -> list[Any]:
     measured = _measured(out / "demo")
     ours = measured[OURS]
     table = Table(
-        title=f"Digits, {ours['contamination_true']:.0%} of {ours['train_rows']:.0f} training "
-        f"labels wrong, judged on {ours['test_rows']:.0f} right ones",
+        title=f"{ours['contamination_true']:.0%} of {ours['train_rows']:.0f} training labels wrong,"
+        f"\njudged on {ours['test_rows']:.0f} clean digits",
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -67,7 +67,22 @@ def tables(out: Path) -> list[Any]:
             )
         )
         table.add_row(name, *cells)
-    return [table, _findings(ours)]
+    return [table, _early(measured), _findings(ours)]
+
+
+def _early(measured: dict[str, dict[str, float]]) -> Text:
+    """Those that learn wrong labels by heart, had they been stopped before."""
+    epochs = int(measured[OURS]["epochs"])
+    stopped = (
+        f"{name}: accuracy {_percent(v['accuracy_early'])}, ECE {_percent(v['ece_early'])}, "
+        f"NLL {v['nll_early']:.3f}"
+        for name, v in measured.items()
+        if "accuracy_early" in v
+    )
+    return Text(
+        f"All trained for {epochs} epochs. Stopped after {stopped_after(epochs)}:\n  "
+        + "\n  ".join(stopped)
+    )
 
 
 def _findings(ours: dict[str, float]) -> Text:
@@ -103,7 +118,7 @@ def _reliability(
     centre, width = (np.arange(BINS) + 0.5) / BINS, 0.92 / BINS
     for name, axes, strip in zip(METHODS, *panels, strict=True):
         confidence, accuracy, count = (
-            diagrams[f"{name} {part}"] for part in ("confidence", "accuracy", "count")
+            diagrams[f"{name} {part}"] for part in ("confidence", "accuracy", "counts")
         )
         axes.plot([0, 1], [0, 1], "--", color="black", lw=1, label="as it should be", zorder=4)
         for held, alpha in ((count >= _FEW, 1.0), (count < _FEW, 0.25)):
@@ -113,19 +128,18 @@ def _reliability(
                 width,
                 color=_BAR,
                 alpha=alpha,
-                label="right" if alpha == 1 else f"right, fewer than {_FEW} rows",
+                label="share that is right" if alpha == 1 else f"pale: fewer than {_FEW} rows",
             )
             axes.bar(
                 centre[held],
                 (confidence - accuracy)[held],
                 width,
                 bottom=accuracy[held],
-                facecolor="#ffffff99",
-                edgecolor=figures.OUTLIER,
+                facecolor=(1, 1, 1, 0.5 * alpha),
+                edgecolor=mpl.colors.to_rgba(figures.OUTLIER, alpha),
                 hatch="/////",
                 hatch_linewidth=0.6,
                 linewidth=0.8,
-                alpha=alpha,
                 label="gap to its confidence" if alpha == 1 else None,
                 zorder=3,
             )

@@ -1,0 +1,442 @@
+"""How the estimators bear wrong labels and targets, beside their rivals, on clean test rows.
+
+    .venv/bin/python benchmarks/robustness.py [--quick] [--only DATASET] [--seeds K] [--out DIR]
+
+A share ε of the training labels is flipped to another class, or of the targets replaced uniformly
+over their range; test rows stay clean. All networks have the same hidden layers and epochs. The
+oracle t is the fixed t with the lowest loss on the clean test rows, which nobody knows in practice.
+Writes robustness.csv after each data set, aims.csv and robustness.png. The data sets mnist,
+emnist47 and housing are read from the folder in MTBAYES_DATA and left out where it is not set.
+Seconds are of the wall clock, predictions and compilation included: use a quiet machine.
+"""
+
+import csv
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from robustness_rivals import BATCH, Answer, Method, Task, ours, rivals
+from sklearn import datasets
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+
+from mtbayes._files import atomic
+from mtbayes.data.contamination import flip_labels, replace_targets
+from mtbayes.metrics.calibration import expected_calibration_error
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+AUTO, ORACLE, PLAIN = "ours, auto", "ours, oracle t", "ours, t=1"
+FIXED, FIXED_QUICK = (1.0, 0.9, 0.7, 0.5, 0.3), (1.0, 0.7, 0.3)
+EPSILONS, EPSILONS_QUICK = (0.0, 0.1, 0.2, 0.3, 0.4), (0.0, 0.3)
+TEST_ROWS = 5000
+console = Console(width=120) if not sys.stdout.isatty() else Console()
+
+
+class Row(NamedTuple):
+    """A line of the result."""
+
+    dataset: str
+    eps: float
+    seed: int
+    method: str
+    metric: str
+    value: float
+
+
+# Data.
+
+
+class Split(NamedTuple):
+    """Clean rows."""
+
+    x: np.ndarray
+    y: np.ndarray
+    x_test: np.ndarray
+    y_test: np.ndarray
+
+
+class Source(NamedTuple):
+    """Where a data set comes from.
+
+    load: a clean split by seed and the most training rows
+    rows, rows_quick: training rows at most; None for 70 % of all
+    cost: seconds a share ε takes, about, for the time left
+    """
+
+    load: Callable[[int, int | None], Split]
+    classes: int
+    rows: int | None = None
+    rows_quick: int | None = None
+    cost: float = 1.0
+    stored: bool = False
+
+
+def small(load: Callable) -> Callable[[int, int | None], Split]:
+    def split(seed: int, rows: int | None) -> Split:
+        x, y = load(return_X_y=True)
+        classes = np.issubdtype(y.dtype, np.integer)
+        x, x_test, y, y_test = train_test_split(
+            x, y, test_size=0.3, random_state=seed, stratify=y if classes else None
+        )
+        return Split(x, y, x_test, y_test)
+
+    return split
+
+
+def images(name: str) -> Callable[[int, int | None], Split]:
+    def split(seed: int, rows: int | None) -> Split:
+        data, random = stored(name), np.random.default_rng(seed)
+        train = random.permutation(len(data["y_train"]))[:rows]
+        test = random.permutation(len(data["y_test"]))[:TEST_ROWS]
+        x, x_test = (
+            data[key][kept].reshape(len(kept), -1) / 255.0
+            for key, kept in (("x_train", train), ("x_test", test))
+        )
+        return Split(
+            x, data["y_train"][train].astype(int), x_test, data["y_test"][test].astype(int)
+        )
+
+    return split
+
+
+def housing(seed: int, rows: int | None) -> Split:
+    data = stored("california_housing")
+    order = np.random.default_rng(seed).permutation(len(data["y"]))
+    x, y = data["X"][order].astype(float), data["y"][order].astype(float)
+    return Split(x[:rows], y[:rows], x[rows:], y[rows:])
+
+
+def stored(name: str) -> dict[str, np.ndarray]:
+    with np.load(Path(os.environ["MTBAYES_DATA"]) / f"{name}.npz") as file:
+        return dict(file)
+
+
+SOURCES = {
+    "wine": Source(small(datasets.load_wine), 3),
+    "breast_cancer": Source(small(datasets.load_breast_cancer), 2),
+    "digits": Source(small(datasets.load_digits), 10, cost=2),
+    "diabetes": Source(small(datasets.load_diabetes), 0),
+    "housing": Source(housing, 0, 10_000, 5_000, cost=2, stored=True),
+    "mnist": Source(images("mnist"), 10, 20_000, 5_000, cost=12, stored=True),
+    "emnist47": Source(images("emnist47"), 47, 20_000, 5_000, cost=20, stored=True),
+}
+
+
+# One data set at one share of wrong rows.
+
+
+def dirty(source: Source, clean: Split, eps: float, seed: int, quick: bool):
+    """A task, and which of its training rows were touched."""
+    spoil = flip_labels if source.classes else replace_targets
+    y, touched = spoil(clean.y, eps, seed=seed)
+    batches = math.ceil(len(y) / BATCH)
+    steps, least, most = (600, 5, 100) if quick else (3000, 10, 500)
+    epochs = int(np.clip(math.ceil(steps / batches), least, most))
+    return Task(clean.x, y, clean.x_test, clean.y_test, source.classes, epochs, seed), touched
+
+
+def measures(answer: Answer, task: Task, touched: np.ndarray) -> dict[str, float]:
+    y = task.y_test
+    if answer.probs is not None:
+        own = answer.probs[np.arange(len(y)), y]
+        found = {
+            "accuracy": float(np.mean(answer.probs.argmax(axis=1) == y)),
+            "nll": float(-np.log(np.maximum(own, 1e-12)).mean()),
+            "ece": 100 * expected_calibration_error(answer.probs, y),
+        }
+    else:
+        found = {
+            "rmse": float(np.sqrt(np.mean((answer.mean - y) ** 2))),
+            "nll": float(-np.mean(answer.log_prob)),
+            "coverage": float(np.mean((answer.low <= y) & (y <= answer.high))),
+        }
+    if answer.contamination is not None:
+        found["contamination"] = answer.contamination
+    if answer.t is not None:
+        found["t"] = answer.t
+    if answer.wrong is not None and touched.any():
+        found["auroc"] = float(roc_auc_score(touched, answer.wrong))
+    return found
+
+
+def compared(task: Task, touched: np.ndarray, quick: bool, tell: Callable[[str], None]):
+    """Measures by method; the oracle is the best of the fixed t."""
+    found: dict[str, dict[str, float]] = {}
+
+    def run(name: str, method: Method) -> None:
+        tell(name)
+        begin = time.perf_counter()
+        answer = method(task)
+        seconds = time.perf_counter() - begin
+        found[name] = {**measures(answer, task, touched), "seconds": seconds}
+
+    fixed = {f"ours, t={t:g}": t for t in (FIXED_QUICK if quick else FIXED)}
+    for name, t in fixed.items():
+        run(name, ours(t))
+    run(AUTO, ours("auto"))
+    oracle = min(fixed, key=lambda name: found[name]["nll"])
+    found[ORACLE] = found[oracle]
+    for name, method in rivals(task, fixed[oracle], quick).items():
+        run(name, method)
+    return found
+
+
+def run_all(names: list[str], quick: bool, seeds: int, out: Path) -> list[Row]:
+    epsilons = EPSILONS_QUICK if quick else EPSILONS
+    rows: list[Row] = []
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=sum(SOURCES[n].cost for n in names))
+        for name in names:
+            source = SOURCES[name]
+            for seed in range(seeds):
+                clean = source.load(seed, source.rows_quick if quick else source.rows)
+                for eps in epsilons:
+                    task, touched = dirty(source, clean, eps, seed, quick)
+                    where = f"{name}, ε={eps:g}, seed {seed}"
+
+                    def tell(method: str, where: str = where) -> None:
+                        progress.update(bar, description=f"{where}: {method}")
+
+                    for method, found in compared(task, touched, quick, tell).items():
+                        rows += [Row(name, eps, seed, method, *item) for item in found.items()]
+                    progress.advance(bar, source.cost / (seeds * len(epsilons)))
+            write_csv(out / "robustness.csv", Row._fields, rows)
+            for eps in epsilons:
+                progress.console.print(table_of(rows, name, eps))
+    return rows
+
+
+# What came out.
+
+
+def mean(rows: Iterable[Row], dataset: str, eps: float, method: str, metric: str) -> float:
+    """Over seeds; NaN where it was not measured."""
+    key = (dataset, eps, method, metric)
+    values = [r.value for r in rows if (r.dataset, r.eps, r.method, r.metric) == key]
+    return float(np.mean(values)) if values else math.nan
+
+
+def table_of(rows: list[Row], dataset: str, eps: float) -> Table:
+    here = [r for r in rows if (r.dataset, r.eps) == (dataset, eps)]
+    metrics = list(dict.fromkeys(r.metric for r in here))
+    metrics.sort(key=lambda metric: metric == "seconds")
+    table = Table(title=f"{dataset}, ε = {eps:g}", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for metric in metrics:
+        table.add_column(metric, justify="right", no_wrap=True)
+    for method in dict.fromkeys(r.method for r in here):
+        values = (mean(here, dataset, eps, method, metric) for metric in metrics)
+        table.add_row(method, *("" if math.isnan(v) else f"{v:.4g}" for v in values))
+    return table
+
+
+class Verdict(NamedTuple):
+    """One aim at one place; eps is NaN where it is for all shares of wrong rows."""
+
+    aim: str
+    dataset: str
+    eps: float
+    shown: str
+    value: float
+    met: bool
+
+
+def verdicts(rows: list[Row]) -> list[Verdict]:
+    found = []
+    for name in dict.fromkeys(r.dataset for r in rows):
+        here = [r for r in rows if r.dataset == name]
+        for eps in sorted({r.eps for r in here}):
+            found += [v for v in judged(here, name, eps) if not math.isnan(v.value)]
+        found.append(speed(here, name))
+    return found
+
+
+def judged(rows: list[Row], name: str, eps: float) -> list[Verdict]:
+    def of(method: str, metric: str) -> float:
+        return mean(rows, name, eps, method, metric)
+
+    def verdict(aim: str, value: float, met: bool, shown: str) -> Verdict:
+        return Verdict(aim, name, eps, shown, value, bool(met))
+
+    nll, oracle, plain = (of(method, "nll") for method in (AUTO, ORACLE, PLAIN))
+    over, share = nll - oracle, (nll - oracle) / abs(oracle)
+    gain = 100 * (of(AUTO, "accuracy") - of("deep ensemble", "accuracy"))
+    ece, off = of(AUTO, "ece"), abs(of(AUTO, "contamination") - eps)
+    auroc, theirs = of(AUTO, "auroc"), of("cleanlab", "auroc")
+    coverage = of(AUTO, "coverage")
+    found = [
+        verdict(
+            "NLL over the oracle's: 2 % or 0.01",
+            over,
+            share <= 0.02 or over <= 0.01,
+            f"{share:+.1%} {over:+.3f}",
+        ),
+        verdict("accuracy less the ensemble's: 0", gain, gain >= 0, f"{gain:+.2f}"),
+        verdict("ECE: 3 %", ece, ece <= 3, f"{ece:.2f}"),
+        verdict("contamination off by: 0.03", off, off <= 0.03, f"{off:.3f}"),
+        verdict(
+            "AUROC less cleanlab's: 0", auroc - theirs, auroc >= theirs, f"{auroc:.3f} {theirs:.3f}"
+        ),
+        verdict("90 % interval: 88-93 %", coverage, 0.88 <= coverage <= 0.93, f"{coverage:.1%}"),
+    ]
+    if name == "mnist":
+        found.append(verdict("AUROC: 0.97", auroc, auroc >= 0.97, f"{auroc:.3f}"))
+    if eps == 0:
+        loss = 100 * (of(PLAIN, "accuracy") - of(AUTO, "accuracy"))
+        worse = (nll - plain) / abs(plain)
+        found += [
+            verdict("accuracy lost to t=1: 0.2 points", loss, loss <= 0.2, f"{loss:+.2f}"),
+            verdict(
+                "NLL lost to t=1: 1 %", worse, worse <= 0.01, f"{worse:+.1%} {nll - plain:+.3f}"
+            ),
+        ]
+    return found
+
+
+def speed(rows: list[Row], name: str) -> Verdict:
+    """Lowest seconds of auto over lowest of a fixed t: the first fits of a size are compiled."""
+
+    def lowest(*methods: str) -> float:
+        return min(r.value for r in rows if r.method in methods and r.metric == "seconds")
+
+    ratio = lowest(AUTO) / lowest(*(f"ours, t={t:g}" for t in FIXED))
+    return Verdict(
+        "seconds of auto by a fixed t's: 3", name, math.nan, f"{ratio:.2f}", ratio, ratio <= 3
+    )
+
+
+def aims_table(found: list[Verdict]) -> Table:
+    """A line for each aim and data set, a column for each share of wrong rows."""
+    shares = sorted({v.eps for v in found if not math.isnan(v.eps)})
+    table = Table(title="Aims of ours, auto", title_justify="left")
+    table.add_column("aim")
+    table.add_column("data set", no_wrap=True)
+    for heading in (*(f"ε={eps:g}" for eps in shares), "all"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for aim, dataset in sorted({(v.aim, v.dataset) for v in found}):
+        here = {v.eps: v for v in found if (v.aim, v.dataset) == (aim, dataset)}
+        whole = [v for v in here.values() if math.isnan(v.eps)]
+        cells = [*(here.get(eps) for eps in shares), *(whole or [None])]
+        table.add_row(aim, dataset, *(cell(v) for v in cells))
+    return table
+
+
+def cell(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    return f"{verdict.shown} " + ("[green]pass[/]" if verdict.met else "[bold red]miss[/]")
+
+
+def write_csv(path: Path, columns: Iterable[str], rows: Iterable[tuple]) -> None:
+    with atomic(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def draw(path: Path, rows: list[Row]) -> None:
+    """NLL against ε, a panel for each data set; methods far above the others leave the panel."""
+    names = list(dict.fromkeys(r.dataset for r in rows))
+    across = min(len(names), 3)
+    down = -(-len(names) // across)
+    figure, axes = plt.subplots(
+        down,
+        across,
+        figsize=(max(4.5 * across, 7), 3.6 * down + 1.2),
+        squeeze=False,
+        layout="constrained",
+    )
+    handles: dict[str, object] = {}
+    for ax, name in zip(axes.flat, names, strict=False):
+        handles |= draw_panel(ax, name, [r for r in rows if r.dataset == name])
+    for ax in axes.flat[len(names) :]:
+        ax.axis("off")
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    with atomic(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+    plt.close(figure)
+
+
+STYLES = {
+    AUTO: {"color": "black", "linewidth": 2.5, "zorder": 4},
+    ORACLE: {"color": "black", "linestyle": ":", "linewidth": 2, "zorder": 5},
+    PLAIN: {"color": "grey", "linestyle": "--"},
+    "Bayes": {"color": "C0"},
+    "robust Gibbs": {"color": "C1"},
+    "deep ensemble": {"color": "C2"},
+    "GCE ensemble": {"color": "C3"},
+    "cleanlab": {"color": "C4"},
+    "sklearn MLP": {"color": "C5"},
+    "logistic regression": {"color": "C6"},
+    "ridge": {"color": "C6", "linestyle": "--"},
+    "Huber": {"color": "C4", "linestyle": "--"},
+    "random forest": {"color": "C8"},
+    "gradient boosting": {"color": "C9"},
+}
+
+
+def draw_panel(ax, name: str, rows: list[Row]) -> dict[str, object]:
+    shares = sorted({r.eps for r in rows})
+    present = {r.method for r in rows}
+    lines = {}
+    for method, style in STYLES.items():
+        if method in present:
+            values = [mean(rows, name, eps, method, "nll") for eps in shares]
+            (lines[method],) = ax.plot(shares, values, marker="o", markersize=3, **style)
+    heights = np.concatenate([line.get_ydata() for line in lines.values()])
+    best = heights[np.isfinite(heights)].min()
+    typical = float(np.nanmedian(heights)) - best
+    ax.set(xlabel="share ε of wrong rows", ylabel="NLL, clean test rows", title=name)
+    ax.set_ylim(best - 0.2 * typical, min(float(np.nanmax(heights)) * 1.02, best + 4 * typical))
+    return lines
+
+
+def chosen(only: list[str] | None) -> list[str]:
+    for name in only or []:
+        if name not in SOURCES:
+            sys.exit(f"--only must be one of {', '.join(SOURCES)}, got {name!r}.")
+    names = [name for name in SOURCES if not only or name in only]
+    if "MTBAYES_DATA" in os.environ:
+        return names
+    missing = [name for name in names if SOURCES[name].stored]
+    if missing:
+        console.print(
+            f"Without {', '.join(missing)}: set MTBAYES_DATA to the folder of their files."
+        )
+    return [name for name in names if name not in missing]
+
+
+def main(
+    quick: Annotated[bool, typer.Option(help="Few rows, epochs and shares of wrong rows.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="A data set; may be repeated.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="3 by default, 1 if quick.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the tables and the plot.")] = Path(
+        "results/robustness"
+    ),
+) -> None:
+    names = chosen(only)
+    if not names:
+        return
+    rows = run_all(names, quick, seeds or (1 if quick else 3), out)
+    found = verdicts(rows)
+    write_csv(out / "aims.csv", Verdict._fields, found)
+    console.print(aims_table(found))
+    console.print(f"{sum(v.met for v in found)} of {len(found)} aims are met.")
+    draw(out / "robustness.png", rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)

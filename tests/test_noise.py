@@ -1,0 +1,416 @@
+"""Laws of wrong rows against rows simulated from them, and against Bayes' rule by hand.
+
+Statistical tests fix their seeds; their tolerances are 4 standard errors and more.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import log_softmax
+
+from mtbayes.mixtures import ClassPredictive, GaussianPredictive
+from mtbayes.noise import WrongLabels, WrongTargets
+
+
+def predictive_of(probs):
+    """Class probabilities as a predictive without dispute among its members."""
+    found = ClassPredictive(np.log(np.asarray(probs, float)), np.zeros(len(probs)))
+    return found._replace(aleatoric=found.entropy)
+
+
+def labels(rng, n, classes, epsilon, *, scale=3.0, sharper=1.0, pair=False):
+    """A predictive, sharpened by a power, of labels of which some are flipped; and which."""
+    log_probs = log_softmax(scale * rng.normal(size=(n, classes)), axis=1)
+    true = (np.exp(log_probs).cumsum(axis=1) > rng.random(n)[:, None]).argmax(axis=1)
+    wrong = rng.random(n) < epsilon
+    step = 1 if pair else rng.integers(1, classes, n)
+    given = np.where(wrong, (true + step) % classes, true)
+    sharp = log_softmax(sharper * log_probs, axis=1)
+    return ClassPredictive(sharp, np.zeros(n)), given, wrong
+
+
+def targets(rng, n, epsilon, kind="marginal", *, members=2, claimed=0.25):
+    """A predictive of standard deviation 0.25 of targets of 0.5, some of them wrong; and which."""
+    mean = 2 * rng.normal(size=n)
+    y = mean + 0.5 * rng.normal(size=n)
+    wrong = rng.random(n) < epsilon
+    elsewhere = {
+        "uniform": lambda: rng.uniform(y.min(), y.max(), n),
+        "marginal": lambda: rng.permutation(y),
+        "far": lambda: rng.normal(0, 300, n),
+    }[kind]()
+    stds = np.full((members, n), claimed)
+    given = np.where(wrong, elsewhere, y)
+    return GaussianPredictive(np.tile(mean, (members, 1)), stds), given, wrong
+
+
+# Labels: what is recovered.
+
+
+@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize(("classes", "sharper"), [(2, 2.0), (3, 2.0), (5, 0.6)])
+def test_share_and_temperature_of_flipped_labels_are_recovered(classes, sharper, pair):
+    p, y, wrong = labels(np.random.default_rng(1), 20_000, classes, 0.2, sharper=sharper, pair=pair)
+    law = WrongLabels.fit(p, y, np.ones(len(y)))
+    assert abs(law.epsilon - wrong.mean()) < 0.02
+    assert abs(law.temperature / sharper - 1) < 0.1
+
+
+def test_predictive_that_is_right_is_left_as_it_is():
+    p, y, _ = labels(np.random.default_rng(2), 20_000, 4, 0.0)
+    law = WrongLabels.fit(p, y, np.ones(len(y)))
+    assert law.epsilon < 0.003
+    assert abs(law.temperature - 1) < 0.03
+
+
+def test_confusion_of_pair_flips_is_recovered():
+    p, y, _ = labels(np.random.default_rng(3), 20_000, 3, 0.25, pair=True)
+    confusion = WrongLabels.fit(p, y, np.ones(len(y))).confusion
+    truth = np.roll(np.eye(3), 1, axis=1)  # class c is given as c + 1, always
+    np.testing.assert_allclose(confusion, truth, atol=0.06)
+
+
+def test_confusion_of_a_matrix_of_flips_is_recovered():
+    rng = np.random.default_rng(4)
+    truth = np.array([[0, 0.9, 0.1], [0.5, 0, 0.5], [0.25, 0.75, 0]])
+    p, true, _ = labels(rng, 40_000, 3, 0.0, scale=5.0)
+    flipped = (truth[true].cumsum(axis=1) > rng.random(len(true))[:, None]).argmax(axis=1)
+    y = np.where(rng.random(len(true)) < 0.2, flipped, true)
+    law = WrongLabels.fit(p, y, np.ones(len(y)))
+    np.testing.assert_allclose(law.confusion, truth, atol=0.06)
+    np.testing.assert_array_equal(np.diag(law.confusion), 0)
+
+
+def test_confusion_of_few_rows_stays_near_uniform():
+    p, y, _ = labels(np.random.default_rng(5), 40, 5, 0.2, pair=True)
+    confusion = WrongLabels.fit(p, y, np.ones(40)).confusion
+    # Some 8 wrong rows in 5 classes, beside 20 pseudo-counts for each class.
+    assert np.abs(confusion - (1 - np.eye(5)) / 4).max() < 8 / 28
+    np.testing.assert_allclose(confusion.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_learned_confusion_does_not_raise_the_share_of_wrong_labels():
+    found = []
+    rng = np.random.default_rng(6)
+    for _ in range(30):
+        p, y, _ = labels(rng, 300, 10, 0.3, scale=4.0)
+        found.append(WrongLabels.fit(p, y, np.ones(300)).epsilon)
+    assert abs(np.mean(found) - 0.3) < 4 * np.std(found) / np.sqrt(30)
+
+
+@pytest.mark.parametrize(("classes", "learned"), [(2, False), (3, True), (200, True), (201, False)])
+def test_confusion_is_learned_where_it_has_freedom_and_fits(classes, learned):
+    p, y, _ = labels(np.random.default_rng(7), 60, classes, 0.1)
+    law = WrongLabels.fit(p, y, np.ones(60))
+    assert (law.confusion is not None) == learned
+    assert np.isfinite(law.score(p, y)).all()
+
+
+# Labels: by hand.
+
+PROBS = [[0.7, 0.2, 0.1], [0.05, 0.9, 0.05], [0.3, 0.3, 0.4]]
+CONFUSION = np.array([[0, 0.8, 0.2], [0.5, 0, 0.5], [0.1, 0.9, 0]])
+
+
+def joint(probs, y, epsilon, confusion):
+    """p(true = c, given = y), term by term."""
+    return [
+        p * ((1 - epsilon) if c == y else epsilon * confusion[c][y]) for c, p in enumerate(probs)
+    ]
+
+
+@pytest.mark.parametrize("confusion", [None, CONFUSION])
+@pytest.mark.parametrize("given", [0, 1, 2])
+def test_outlier_probability_score_and_suggestion_are_bayes_rule(given, confusion):
+    law = WrongLabels(0.3, 1.0, confusion)
+    y = np.full(3, given)
+    uniform = [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]
+    expected = [joint(p, given, 0.3, uniform if confusion is None else confusion) for p in PROBS]
+    p = predictive_of(PROBS)
+    total = np.array([sum(each) for each in expected])
+    np.testing.assert_allclose(law.score(p, y), np.log(total), rtol=1e-12)
+    right = [each[given] / sum(each) for each in expected]
+    np.testing.assert_allclose(law.outlier_probability(p, y), 1 - np.array(right), rtol=1e-12)
+    np.testing.assert_array_equal(law.suggestion(p, y), [np.argmax(each) for each in expected])
+
+
+def test_temperature_is_a_power_of_the_probabilities():
+    power = np.array(PROBS) ** (1 / 2.5)
+    by_hand = power / power.sum(axis=1, keepdims=True)
+    law = WrongLabels(0.3, 2.5, CONFUSION)
+    np.testing.assert_allclose(law.calibrated(predictive_of(PROBS)).probs, by_hand, rtol=1e-12)
+    y = np.array([2, 0, 1])
+    same = WrongLabels(0.3, 1.0, CONFUSION).outlier_probability(predictive_of(by_hand), y)
+    np.testing.assert_allclose(law.outlier_probability(predictive_of(PROBS), y), same, rtol=1e-12)
+
+
+def test_score_is_a_law_over_labels():
+    law = WrongLabels(0.4, 1.7, CONFUSION)
+    each = [np.exp(law.score(predictive_of(PROBS), np.full(3, c))) for c in range(3)]
+    np.testing.assert_allclose(np.sum(each, axis=0), 1, rtol=1e-12)
+
+
+def test_outlier_probability_says_how_often_labels_are_wrong():
+    p, y, wrong = labels(np.random.default_rng(8), 50_000, 4, 0.3, sharper=1.5, pair=True)
+    said = WrongLabels.fit(p, y, np.ones(len(y))).outlier_probability(p, y)
+    for low, high in [(0.0, 0.1), (0.1, 0.4), (0.4, 0.8), (0.8, 1.01)]:
+        among = (said >= low) & (said < high)
+        assert among.sum() > 500
+        assert abs(said[among].mean() - wrong[among].mean()) < 0.05
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.floats(-1e4, 0), min_size=3, max_size=3), min_size=1, max_size=5),
+    st.floats(0.14, 7),
+    st.floats(0, 1),
+)
+def test_calibrated_rows_sum_to_1_keep_their_label_and_their_kinds_of_doubt(
+    logits, temperature, share
+):
+    p = ClassPredictive(log_softmax(np.array(logits), axis=1), np.zeros(len(logits)))
+    p = p._replace(aleatoric=share * p.entropy)
+    found = WrongLabels(0.1, temperature).calibrated(p)
+    np.testing.assert_allclose(np.exp(found.log_probs).sum(axis=1), 1, rtol=1e-9)
+    best = np.take_along_axis(found.log_probs, p.labels[:, None], 1)[:, 0]
+    np.testing.assert_allclose(best, found.log_probs.max(axis=1), rtol=1e-12, atol=1e-300)
+    plain = (p.entropy > 1e-200) & (found.entropy > 1e-200)
+    np.testing.assert_allclose(found.aleatoric[plain], share * found.entropy[plain], rtol=1e-6)
+    assert (found.aleatoric <= found.entropy * (1 + 1e-9)).all()
+
+
+def test_label_that_is_impossible_is_wrong_and_the_rest_stays_finite():
+    sure = ClassPredictive(np.array([[0.0, -np.inf], [0.0, -1e5]]), np.zeros(2))
+    law = WrongLabels(0.1, 2.0)
+    np.testing.assert_array_equal(law.outlier_probability(sure, np.array([1, 1])), 1)
+    np.testing.assert_array_equal(law.outlier_probability(sure, np.array([0, 0])), 0)
+    assert np.isfinite(law.score(sure, np.array([1, 0]))).all()
+
+
+# Weights.
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_label_of_weight_2_is_two_rows(classes):
+    p, y, _ = labels(np.random.default_rng(9), 60, classes, 0.3, sharper=2.5)
+    weight = np.random.default_rng(10).integers(1, 4, 60)
+    rows = np.repeat(np.arange(60), weight)
+    many = ClassPredictive(p.log_probs[rows], p.aleatoric[rows])
+    one, other = WrongLabels.fit(p, y, weight), WrongLabels.fit(many, y[rows], np.ones(len(rows)))
+    np.testing.assert_allclose(one.epsilon, other.epsilon, rtol=1e-6)
+    np.testing.assert_allclose(one.temperature, other.temperature, rtol=1e-6)
+    if classes > 2:
+        np.testing.assert_allclose(one.confusion, other.confusion, rtol=1e-6)
+    np.testing.assert_allclose(
+        one.contamination(p, y, weight),
+        other.contamination(many, y[rows], np.ones(len(rows))),
+        rtol=1e-5,
+        atol=1e-9,
+    )
+
+
+def test_target_of_weight_2_is_two_rows():
+    p, y, _ = targets(np.random.default_rng(11), 60, 0.3)
+    weight = np.random.default_rng(12).integers(1, 4, 60)
+    rows = np.repeat(np.arange(60), weight)
+    many = GaussianPredictive(p.means[:, rows], p.stds[:, rows])
+    one, other = WrongTargets.fit(p, y, weight), WrongTargets.fit(many, y[rows], np.ones(len(rows)))
+    np.testing.assert_allclose(one.shares, other.shares, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(one.scale, other.scale, rtol=1e-6)
+    np.testing.assert_array_equal(one.centres, other.centres)
+    np.testing.assert_allclose(
+        one.contamination(p, y, weight),
+        other.contamination(many, y[rows], np.ones(len(rows))),
+        rtol=1e-5,
+        atol=1e-9,
+    )
+
+
+# The interval of the share of wrong rows.
+
+# With a coverage of 95 %, fewer than 176 of 200 intervals hold the truth once in 30 000 times.
+ENOUGH = int(stats.binom.ppf(3e-5, 200, 0.95))
+
+
+@pytest.mark.parametrize(
+    ("n", "classes", "scale", "pair"),
+    [(300, 2, 3.0, False), (300, 10, 4.0, True)],
+)
+def test_interval_of_wrong_labels_holds_the_truth_as_often_as_it_says(n, classes, scale, pair):
+    rng, weight, held = np.random.default_rng(13), np.ones(n), 0
+    for _ in range(200):
+        p, y, _ = labels(rng, n, classes, 0.2, scale=scale, sharper=1.5, pair=pair)
+        value, low, high = WrongLabels.fit(p, y, weight).contamination(p, y, weight)
+        assert 0 <= low <= value <= high <= 1
+        held += low <= 0.2 <= high
+    assert held >= ENOUGH
+    assert high - low < 0.35  # and it says something
+
+
+def test_interval_of_wrong_targets_holds_the_truth_as_often_as_it_says():
+    """The wrong rows' law, which is held fixed, is learned from other rows."""
+    rng, weight, held = np.random.default_rng(14), np.ones(200), 0
+    p, y, _ = targets(rng, 5000, 0.2)
+    law = WrongTargets.fit(p, y, np.ones(5000))
+    for _ in range(200):
+        p, y, _ = targets(rng, 200, 0.2)
+        value, low, high = law.contamination(p, y, weight)
+        assert 0 <= low <= value <= high <= 1
+        held += low <= 0.2 <= high
+    assert held >= ENOUGH
+    assert high - low < 0.35
+
+
+def test_interval_of_clean_rows_reaches_down_to_0():
+    # At 0 the truth is an end of the range: an interval leaves it out in 2.5 % of sets.
+    rng, weight, lows = np.random.default_rng(15), np.ones(300), []
+    p, y, _ = targets(rng, 2000, 0.1)
+    law = WrongTargets.fit(p, y, np.ones(2000))
+    for _ in range(40):
+        p, y, _ = labels(rng, 300, 3, 0.0, sharper=1.5)
+        lows.append(WrongLabels.fit(p, y, weight).contamination(p, y, weight).low)
+        p, y, _ = targets(rng, 300, 0.0)
+        lows.append(law.contamination(p, y, weight).low)
+    assert np.count_nonzero(lows) <= stats.binom.ppf(1 - 1e-4, 80, 0.025)
+
+
+def test_interval_narrows_as_the_root_of_the_rows_and_widens_with_the_level():
+    rng, width = np.random.default_rng(16), {}
+    for n in (500, 8000):
+        p, y, _ = labels(rng, n, 3, 0.2)
+        law = WrongLabels.fit(p, y, np.ones(n))
+        for level in (0.68, 0.95):
+            found = law.contamination(p, y, np.ones(n), level)
+            width[n, level] = found.high - found.low
+    assert width[500, 0.95] / width[8000, 0.95] == pytest.approx(4, rel=0.2)
+    ratio = stats.norm.ppf(0.975) / stats.norm.ppf(0.84)
+    assert width[8000, 0.95] / width[8000, 0.68] == pytest.approx(ratio, rel=0.1)
+
+
+def test_interval_is_that_of_the_rows_it_is_asked_about():
+    """More rows, dirtier than those of the fit: their own share, not the fit's."""
+    rng, weight = np.random.default_rng(17), np.ones(5000)
+    first, y, _ = labels(rng, 5000, 3, 0.05)
+    law = WrongLabels.fit(first, y, weight)
+    more, y, wrong = labels(rng, 5000, 3, 0.4)
+    found = law.contamination(more, y, weight)
+    assert abs(found.value - wrong.mean()) < 0.04
+    assert found.low < wrong.mean() < found.high
+    first, y, _ = targets(rng, 5000, 0.05)
+    law = WrongTargets.fit(first, y, weight)
+    more, y, wrong = targets(rng, 5000, 0.4)
+    found = law.contamination(more, y, weight)
+    assert abs(found.value - wrong.mean()) < 0.04
+
+
+def test_predictive_that_knows_nothing_cannot_tell_the_share():
+    y = np.random.default_rng(18).integers(0, 4, 500)
+    p = predictive_of(np.full((500, 4), 0.25))
+    found = WrongLabels.fit(p, y, np.ones(500)).contamination(p, y, np.ones(500))
+    assert (found.low, found.high) == (0, 1)
+
+
+# Targets: what is recovered.
+
+
+@pytest.mark.parametrize("kind", ["uniform", "marginal", "far"])
+@pytest.mark.parametrize("claimed", [0.25, 1.0])
+def test_share_of_wrong_targets_and_the_scale_are_recovered(kind, claimed):
+    p, y, wrong = targets(np.random.default_rng(19), 10_000, 0.2, kind, claimed=claimed)
+    law = WrongTargets.fit(p, y, np.ones(len(y)))
+    assert abs(law.epsilon - wrong.mean()) < 0.02
+    assert law.scale == pytest.approx(0.5 / claimed, rel=0.06)
+    np.testing.assert_allclose(law.shares.sum(), 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "marginal", "far"])
+def test_calibrated_intervals_cover_clean_targets(kind):
+    p, y, wrong = targets(np.random.default_rng(20), 4000, 0.2, kind)
+    low, high = WrongTargets.fit(p, y, np.ones(len(y))).calibrated(p).interval(0.9)
+    covered = ((low <= y) & (y <= high))[~wrong].mean()
+    assert abs(covered - 0.9) < 0.025
+
+
+def test_outlier_probability_finds_far_targets_and_spares_good_ones():
+    p, y, wrong = targets(np.random.default_rng(21), 4000, 0.1, "far")
+    said = WrongTargets.fit(p, y, np.ones(len(y))).outlier_probability(p, y)
+    away = np.abs(y - p.means[0]) > 4
+    assert wrong[away].all()
+    assert (said[away] > 0.99).all()
+    assert np.mean(said[~wrong] < 0.5) > 0.98
+
+
+# Targets: by hand.
+
+LAW = replace(
+    WrongTargets.of_targets(np.arange(9.0)),
+    scale=2.0,
+    shares=np.array([0.7, 0.1, 0.15, 0.05]),
+    low=-1.0,
+    high=4.0,
+    centres=np.array([-1.0, 0.0, 2.0, 4.0]),
+    width=0.5,
+)
+
+
+@pytest.mark.parametrize("y", [-0.7, 3.9, 4.1, 30.0])
+def test_outlier_probability_and_score_of_targets_are_bayes_rule(y):
+    p = GaussianPredictive(np.array([[0.0], [1.0]]), np.array([[0.5], [0.25]]))
+    good = 0.7 * (stats.norm.pdf(y, 0, 1.0) + stats.norm.pdf(y, 1, 0.5)) / 2
+    uniform = 0.1 / 5 if -1 <= y <= 4 else 0.0
+    marginal = 0.15 * np.mean([stats.norm.pdf(y, c, 0.5) for c in (-1, 0, 2, 4)])
+    wrong = uniform + marginal + 0.05 * stats.cauchy.pdf(y, 1.0, 15.0)
+    np.testing.assert_allclose(
+        LAW.outlier_probability(p, np.array([y])), [wrong / (good + wrong)], rtol=1e-10
+    )
+    np.testing.assert_allclose(LAW.score(p, np.array([y])), [np.log(good + wrong)], rtol=1e-10)
+
+
+@pytest.mark.parametrize("y", [1e30, 1e200, -1e300])
+def test_target_however_wild_is_wrong_for_sure(y):
+    p = GaussianPredictive(np.zeros((2, 1)), np.ones((2, 1)))
+    np.testing.assert_array_equal(LAW.outlier_probability(p, np.array([y])), [1.0])
+    # Cauchy's tail: scale / (π y²).
+    tail = np.log(0.05 * 15 / np.pi) - 2 * np.log(abs(y))
+    np.testing.assert_allclose(LAW.score(p, np.array([y])), [tail], rtol=1e-10)
+
+
+def test_without_a_wrong_row_nothing_is_wrong():
+    law = WrongTargets.of_targets(np.linspace(0, 1, 30))
+    p = GaussianPredictive(np.zeros((2, 3)), np.ones((2, 3)))
+    np.testing.assert_array_equal(law.outlier_probability(p, np.array([0.0, 50.0, 1e200])), 0)
+    assert law.epsilon == 0
+
+
+def test_noise_laws_are_densities():
+    law = WrongTargets.of_targets(np.random.default_rng(22).gamma(2.0, size=300))
+    y = np.sinh(np.linspace(-14, 14, 40_001))  # dense in the middle, far at the ends
+    masses = np.trapezoid(np.exp(law._log_noise(y)), y, axis=1)
+    np.testing.assert_allclose(masses, 1, atol=2e-3)
+
+
+@pytest.mark.parametrize("y", [np.zeros(100), np.where(np.arange(100) < 80, 0.0, 1.0)])
+def test_targets_that_are_mostly_one_number_are_not_called_wrong(y):
+    """A predictive that knows them all, as narrow as a regressor's may be."""
+    p = GaussianPredictive(y[None], np.full((1, 100), 0.02))
+    law = WrongTargets.fit(p, y, np.ones(100))
+    assert law.epsilon < 0.02
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3))
+def test_units_of_targets_do_not_matter(shift, factor):
+    # The tolerance is that of the search for the scale, whose steps rounding may turn.
+    p, y, _ = targets(np.random.default_rng(23), 80, 0.2)
+    other = GaussianPredictive(shift + factor * p.means, factor * p.stds)
+    one = WrongTargets.fit(p, y, np.ones(80))
+    two = WrongTargets.fit(other, shift + factor * y, np.ones(80))
+    np.testing.assert_allclose(one.scale, two.scale, rtol=0.02)
+    np.testing.assert_allclose(one.shares, two.shares, atol=0.02)
+    np.testing.assert_allclose(
+        one.outlier_probability(p, y), two.outlier_probability(other, shift + factor * y), atol=0.02
+    )
