@@ -179,7 +179,9 @@ def test_calibrated_rows_sum_to_1_keep_their_label_and_their_kinds_of_doubt(
     best = np.take_along_axis(found.log_probs, p.labels[:, None], 1)[:, 0]
     np.testing.assert_allclose(best, found.log_probs.max(axis=1), rtol=1e-12, atol=1e-300)
     plain = (p.entropy > 1e-200) & (found.entropy > 1e-200)
-    np.testing.assert_allclose(found.aleatoric[plain], share * found.entropy[plain], rtol=1e-6)
+    np.testing.assert_allclose(
+        found.aleatoric[plain], share * found.entropy[plain], rtol=1e-6, atol=1e-200
+    )
     assert (found.aleatoric <= found.entropy * (1 + 1e-9)).all()
 
 

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from mtbayes.criteria import Criterion
     from mtbayes.errors import InvalidInput
-    from mtbayes.estimators import RobustClassifier, RobustRegressor
+    from mtbayes.estimators import RobustClassifier, RobustRegressor, load
     from mtbayes.maths import exp_t, expected_log_t, log_t, log_t_from_log
     from mtbayes.models import Model
     from mtbayes.solve import fit, fixed_point, fixed_points, objective, path, sweep
@@ -32,6 +32,7 @@ __all__ = [
     "fit",
     "fixed_point",
     "fixed_points",
+    "load",
     "log_t",
     "log_t_from_log",
     "objective",
@@ -52,6 +53,7 @@ _HOMES = {
     "fit": "solve",
     "fixed_point": "solve",
     "fixed_points": "solve",
+    "load": "estimators",
     "log_t": "maths",
     "log_t_from_log": "maths",
     "objective": "solve",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -47,8 +48,10 @@ def atomic(path: Path) -> Iterator[Path]:
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Write named arrays and JSON settings as one file, atomically."""
-    header = {"format": _FORMAT, "version": str(_VERSION), "settings": json.dumps(dict(settings))}
-    data = save({k: np.array(v, order="C") for k, v in arrays.items()}, metadata=header)
+    text = json.dumps(dict(settings))
+    plain = {k: np.array(v, order="C") for k, v in arrays.items()}
+    header = {"format": _FORMAT, "version": str(_VERSION), "settings": text}
+    data = save(plain, metadata=header | {"checksum": _checksum(plain, text)})
     with atomic(Path(path)) as temporary:
         temporary.write_bytes(data)
 
@@ -71,7 +74,20 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{path} has format {header.get('format')!r} version {header.get('version')}, and this "
             f"mtbayes reads {_FORMAT!r} up to version {_VERSION}. Update mtbayes."
         )
+    if header.get("checksum") != _checksum(arrays, header["settings"]):
+        raise InvalidInput(
+            f"{path} was changed after it was written: its checksum does not match. Get a fresh "
+            "copy."
+        )
     return arrays, settings
+
+
+def _checksum(arrays: Mapping[str, Any], settings: str) -> str:
+    digest = hashlib.sha256(settings.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _umask() -> int:

@@ -95,7 +95,7 @@ def test_targets_however_wild_come_back(y):
     assert found.scale > 0
     z = found.apply(y)
     near = np.abs(z) < 1e15
-    top = np.abs(y).max() or 1.0
+    top = max(np.abs(y).max(), found.scale)
     back = found.centre / top + found.scale / top * z
     np.testing.assert_allclose(back[near], (y / top)[near], atol=1e-9)
     np.testing.assert_array_equal(z[~near], 1e15 * np.sign(y - found.centre)[~near])

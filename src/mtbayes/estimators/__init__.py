@@ -1,6 +1,9 @@
 """scikit-learn estimators for dirty data."""
 
 from mtbayes.estimators.classifier import Outliers, RobustClassifier, Uncertainty
+from mtbayes.estimators.files import load
 from mtbayes.estimators.regressor import RobustRegressor
 
-__all__ = ["Outliers", "RobustClassifier", "RobustRegressor", "Uncertainty"]
+ESTIMATORS = {kind.__name__: kind for kind in (RobustClassifier, RobustRegressor)}
+
+__all__ = ["ESTIMATORS", "Outliers", "RobustClassifier", "RobustRegressor", "Uncertainty", "load"]

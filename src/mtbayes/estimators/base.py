@@ -19,6 +19,7 @@ from mtbayes import _check
 from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators.choice import Choice, Recipe, Rows, choose
+from mtbayes.estimators.files import save
 from mtbayes.estimators.scaling import Features
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
@@ -120,7 +121,12 @@ class Robust(BaseEstimator):
     def _begin(self, rows: Rows) -> None:
         """Set the units, and the network for them."""
         self.features_ = Features.of(rows.x, rows.weight)
-        self.model_ = Model(self._network(rows.x.shape[1:]), self._likelihood())
+        self.input_shape_ = rows.x.shape[1:]
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        """The model, from parameters and what `_begin` has set."""
+        self.model_ = Model(self._network(self.input_shape_), self._likelihood())
 
     def _learn(self, rows: Rows, checkpoint: Any, start: Any, before: Prior) -> None:
         """Choose t, and fit all rows with it."""
@@ -244,6 +250,14 @@ class Robust(BaseEstimator):
                 return mlp((*shape, *self.hidden, outputs))
             return _cnn(shape, self.hidden, outputs)
         return self.network
+
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator to one file, to be read by `mtbayes.load`.
+
+        The file holds arrays and JSON; it is written whole or not at all.
+        """
+        check_is_fitted(self)
+        save(self, path)
 
     # Input.
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -105,14 +104,13 @@ class RobustClassifier(ClassifierMixin, Robust):
         self._check_parameters()
         x, y = self._checked(X, y, reset=True)
         check_classification_targets(y)
-        self._encoder = LabelEncoder().fit(y)
-        self.classes_ = self._encoder.classes_
+        self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise InvalidInput(
                 f"y must hold at least 2 classes, got 1 class: {self.classes_[0]!r}. There is "
                 "nothing to tell apart."
             )
-        self._fit(x, self._encoder.transform(y), sample_weight, checkpoint)
+        self._fit(x, self._codes(y), sample_weight, checkpoint)
         return self
 
     def partial_fit(
@@ -127,22 +125,25 @@ class RobustClassifier(ClassifierMixin, Robust):
         x, y = self._checked(X, y, reset=first)
         check_classification_targets(y)
         if first:
-            self._encoder = LabelEncoder().fit(y if classes is None else classes)
-            self.classes_ = self._encoder.classes_
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise InvalidInput(
-                f"y must hold labels from classes, got {unknown[0]!r}. Name all labels in the "
-                "first call: partial_fit(X, y, classes=[...])."
-            )
+            self.classes_ = np.unique(y if classes is None else classes)
         if len(self.classes_) < 2:
             raise InvalidInput("classes must hold at least 2 labels, got 1. Name them all.")
-        codes = self._encoder.transform(y)
+        codes = self._codes(y)
         if first:
             self._fit(x, codes, sample_weight, None)
         else:
             self._go_on(x, codes, sample_weight)
         return self
+
+    def _codes(self, y: Array) -> Array:
+        """Labels as whole numbers 0..C-1."""
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InvalidInput(
+                f"y must hold labels seen before, got {unknown[0]!r}. Known are "
+                f"{_some(self.classes_)}; partial_fit takes all of them as classes=[...]."
+            )
+        return np.searchsorted(self.classes_, y)
 
     def _likelihood(self) -> Categorical:
         return Categorical(len(self.classes_))
@@ -185,13 +186,13 @@ class RobustClassifier(ClassifierMixin, Robust):
         """Which of new rows have a wrong label, and what it should be."""
         check_is_fitted(self)
         x, y = self._checked(X, y, reset=False)
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise InvalidInput(
-                f"y must hold labels seen in fit, got {unknown[0]!r}. Known are "
-                f"{self.classes_.tolist()!r}."
-            )
-        codes = self._encoder.transform(y)
+        codes = self._codes(y)
         raw = self._raw(self.features_.apply(x))
         suggested = self.law_.suggestion(raw, codes)
         return Outliers(self.law_.outlier_probability(raw, codes), self.classes_[suggested])
+
+
+def _some(labels: Array) -> str:
+    """The first labels, as text."""
+    shown = ", ".join(repr(v) for v in labels[:10].tolist())
+    return shown + (", ..." if len(labels) > 10 else "")
