@@ -34,7 +34,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py --out $(OUT)/bench
 
 # The estimators beside deep ensembles, cleanlab and scikit-learn on dirty labels and targets; hours.
-# `make bench-robustness ROBUSTNESS=--quick` takes five minutes. Set MTBAYES_DATA for the large sets.
+# `make bench-robustness ROBUSTNESS=--quick` is the short one. Set MTBAYES_DATA for the large sets.
 bench-robustness: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/robustness.py $(ROBUSTNESS) --out $(OUT)/robustness

@@ -161,14 +161,17 @@ def columns(model: Any, x: np.ndarray, classes: int) -> np.ndarray:
     return probs
 
 
-def plain(build: Callable[[Task], Any], *, scaled: bool = True, threads: int = 2) -> Method:
-    """A model of scikit-learn; a regressor's density has the spread of its training residuals."""
+def plain(build: Callable[[Task], Any], *, scaled: bool = True) -> Method:
+    """A model of scikit-learn; a regressor's density has the spread of its training residuals.
+
+    One thread: two wait for each other for minutes where a processor is shared.
+    """
 
     def answer(task: Task) -> Answer:
         features = Features.of(task.x)
         x, x_test = (features.apply(v) if scaled else v for v in (task.x, task.x_test))
         targets = None if task.classes else Targets.of(task.y)
-        with threadpool_limits(threads), quiet():
+        with threadpool_limits(1), quiet():
             model = build(task).fit(x, task.y if targets is None else targets.apply(task.y))
             if targets is None:
                 return Answer(probs=columns(model, x_test, task.classes))
@@ -198,7 +201,7 @@ def pruned(task: Task) -> Answer:
     """cleanlab: rows that a cross-validated network disputes are left out, and it is refitted."""
     features = Features.of(task.x)
     x = features.apply(task.x)
-    with quiet():
+    with threadpool_limits(1), quiet():
         folds = StratifiedKFold(5, shuffle=True, random_state=task.seed)
         unseen = cross_val_predict(network(task), x, task.y, cv=folds, method="predict_proba")
         keep = ~find_label_issues(task.y, unseen, n_jobs=1)
@@ -209,7 +212,7 @@ def pruned(task: Task) -> Answer:
 
 
 def linear(task: Task) -> Any:
-    return LogisticRegression(max_iter=300) if task.classes else Ridge()
+    return LogisticRegression() if task.classes else Ridge()
 
 
 def forest(task: Task) -> Any:
@@ -245,6 +248,5 @@ def rivals(task: Task, t: float, quick: bool) -> dict[str, Method]:
         found["Huber"] = plain(lambda _: HuberRegressor(max_iter=1000))
     found["random forest"] = plain(forest, scaled=False)
     if not (quick and task.x.shape[1] > WIDE):
-        # Two threads of it wait for each other for minutes where a processor is shared.
-        found["gradient boosting"] = plain(boosting, scaled=False, threads=1)
+        found["gradient boosting"] = plain(boosting, scaled=False)
     return found

@@ -1,14 +1,16 @@
 """What dirty rows look like beside a predictive: how many there are, and which they are.
 
 A row is good with probability 1-ε and then follows the predictive, else it is wrong and follows a
-noise law. Both laws here are fitted by maximum likelihood on rows that the predictive has not been
-trained on, and both calibrate the predictive on the way: a fit at t < 1 is too sure of itself (in
+noise law. All laws here are fitted by maximum likelihood on rows that the predictive has not been
+trained on, and all calibrate the predictive on the way: a fit at t < 1 is too sure of itself (in
 the limit it is the escort of order 1/t of what it has seen), and wrong rows would hide by how much.
 
 - `WrongLabels`: a wrong label is drawn from p(given | true), learned, near uniform where rows are
   few. The predictive is sharpened or flattened by a temperature.
 - `WrongTargets`: a wrong target comes from a mixture of three laws that know nothing of x: uniform
   over the range of the targets, their marginal, a wide Cauchy. The spread of the members is scaled.
+- `WrongPoints`: a wrong row of a density is uniform over the box of the rows, or comes from wide
+  Cauchys, one a column, as often. The spread of the members is scaled.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
+from scipy.sparse import csr_array
 from scipy.special import entr, log_softmax, logsumexp
 from scipy.stats import chi2
 
@@ -73,12 +76,12 @@ class WrongLabels:
         probs = self._probs(predictive)
         classes = probs.shape[1]
         confusion = uniform = (1 - np.eye(classes)) / (classes - 1)
+        given = csr_array((weight, (y, np.arange(len(y)))), shape=(classes, len(y)))
         for _ in range(_ROUNDS):
             law = replace(self, confusion=confusion)
             wrong = law._wrong(probs, y)
             share = wrong / (law._good(probs, y) + wrong.sum(axis=1) + _TINY)[:, None]
-            counts = _PSEUDO_WRONG * uniform
-            np.add.at(counts.T, y, weight[:, None] * share)
+            counts = (given @ share).T + _PSEUDO_WRONG * uniform
             confusion = counts / counts.sum(axis=1, keepdims=True)
             if np.abs(confusion - law.confusion).max() < 1e-4:
                 break
@@ -216,13 +219,7 @@ class WrongTargets:
 
     def outlier_probability(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
         """Probability that each target is wrong, [n]."""
-        logs = self._logs(predictive, y)
-        wrong = logsumexp(logs[1:], axis=0, b=self.shares[1:, None])
-        with np.errstate(divide="ignore"):
-            good = logs[0] + np.log(self.shares[0])
-        impossible = np.isneginf(wrong)
-        wrong = np.where(impossible, 0.0, wrong)
-        return np.where(impossible, 0.0, np.exp(wrong - np.logaddexp(good, wrong)))
+        return _wrong_probability(self._logs(predictive, y), self.shares)
 
     def contamination(
         self, predictive: GaussianPredictive, y: Array, weight: Array, level: float = 0.95
@@ -322,3 +319,97 @@ def _profile(logs_at: Callable[[float], FloatArray], weight: Array, level: float
         return float(brentq(excess, min(best, end), max(best, end)))
 
     return Contamination(best, crossing(0.0), crossing(1.0))
+
+
+def _wrong_probability(logs: FloatArray, shares: FloatArray) -> FloatArray:
+    """Probability [n] that a row is wrong, from log densities [k, n] with the good ones first."""
+    wrong = logsumexp(logs[1:], axis=0, b=shares[1:, None])
+    with np.errstate(divide="ignore"):
+        good = logs[0] + np.log(shares[0])
+    impossible = np.isneginf(wrong)
+    wrong = np.where(impossible, 0.0, wrong)
+    return np.where(impossible, 0.0, np.exp(wrong - np.logaddexp(good, wrong)))
+
+
+class PointPredictive(NamedTuple):
+    """Rows of a density beside Gaussian members whose spread may yet be scaled."""
+
+    squares: FloatArray
+    """Squared distance of each row from each member in the member's stds, [S, n]."""
+    log_peaks: FloatArray
+    """Log density at the middle of each member, [S, n], or [S, 1] where rows share members."""
+
+    def log_prob(self, scale: float, dimensions: int) -> FloatArray:
+        """Log density [n] of the equal mixture of members, their stds times `scale`."""
+        logs = self.log_peaks - 0.5 * self.squares / scale**2
+        shift = dimensions * np.log(scale) + np.log(len(logs))
+        return np.asarray(logsumexp(logs, axis=0) - shift)
+
+
+@dataclass(frozen=True)
+class WrongPoints:
+    """Good rows follow the members with their spread scaled, wrong ones a law that is broad.
+
+    low, high: the box of the rows, [d] each; centre: their median, [d]
+    scale: factor on the members' standard deviations
+    epsilon: share of wrong rows
+    """
+
+    low: FloatArray
+    high: FloatArray
+    centre: FloatArray
+    scale: float = 1.0
+    epsilon: float = 0.0
+
+    @classmethod
+    def of_points(cls, x: Array) -> WrongPoints:
+        """No wrong row, and the law they would follow beside rows x[n, d]; no side is below 1."""
+        x = np.asarray(x, float)
+        low, high = x.min(axis=0), x.max(axis=0)
+        short = np.maximum(1 - (high - low), 0) / 2
+        return cls(low - short, high + short, np.median(x, axis=0))
+
+    def fit(self, predictive: PointPredictive, x: Array, weight: Array) -> WrongPoints:
+        """Scale and ε by maximum likelihood from rows x[n, d] with weights [n]."""
+        logs_at = self._logs_at(predictive, x)
+        best = _calibrate(logs_at, weight)
+        epsilon = float(_explained(logs_at(best), weight)[0][1])
+        return replace(self, scale=float(np.exp(best)), epsilon=epsilon)
+
+    def _logs_at(self, predictive: PointPredictive, x: Array) -> Callable[[float], FloatArray]:
+        """Log densities of good and wrong rows, [2, n], by the log of the scale."""
+        x = np.asarray(x, float)
+        span = self.high - self.low
+        inside = np.all((x >= self.low) & (x <= self.high), axis=1)
+        uniform = np.where(inside, -np.log(span).sum(), -np.inf)
+        far = -2 * np.log(np.hypot(1, (x - self.centre) / span)) - np.log(np.pi * span)
+        wrong = np.logaddexp(uniform, far.sum(axis=1)) - np.log(2)
+        return lambda log_scale: np.stack(
+            [predictive.log_prob(float(np.exp(log_scale)), len(span)), wrong]
+        )
+
+    def _logs(self, predictive: PointPredictive, x: Array) -> FloatArray:
+        return self._logs_at(predictive, x)(float(np.log(self.scale)))
+
+    @property
+    def _shares(self) -> FloatArray:
+        return np.array([1 - self.epsilon, self.epsilon])
+
+    def log_prob(self, predictive: PointPredictive) -> FloatArray:
+        """Log density of each row under the calibrated members, [n]."""
+        return predictive.log_prob(self.scale, len(self.low))
+
+    def score(self, predictive: PointPredictive, x: Array) -> FloatArray:
+        """Log density of each row under the whole law, [n]."""
+        shares = self._shares[:, None]
+        return np.asarray(logsumexp(self._logs(predictive, x), axis=0, b=shares))
+
+    def outlier_probability(self, predictive: PointPredictive, x: Array) -> FloatArray:
+        """Probability that each row is wrong, [n]."""
+        return _wrong_probability(self._logs(predictive, x), self._shares)
+
+    def contamination(
+        self, predictive: PointPredictive, x: Array, weight: Array, level: float = 0.95
+    ) -> Contamination:
+        """ε of these rows with a profile-likelihood interval."""
+        return _profile(self._logs_at(predictive, x), weight, level)

@@ -87,7 +87,7 @@ def test_rows_come_back_in_their_order_whatever_the_folds(order, count):
 def test_best_t_has_the_highest_weighted_mean_score():
     # Unweighted, the first is the better by far: 3 against 2.
     scores = np.array([[9.0, 0.0, 0.0], [0.0, 3.0, 3.0], [0.0, 2.0, 3.0]])
-    weight = np.array([1.0, 4.0, 5.0])
+    weight = np.array([1.0, 44.0, 55.0])
     unseen = [GaussianPredictive(s[None], np.ones((1, 3))) for s in scores]
     recipe = Recipe(None, None, None, Known, Criterion, 1, 1, 0.1)
     rows = Rows(np.zeros((3, 1)), np.zeros(3), weight)
@@ -98,7 +98,7 @@ def test_best_t_has_the_highest_weighted_mean_score():
     assert [set(row) for row in found.table] == [{"t", "score", "error", "contamination"}] * 3
     assert [row["t"] for row in found.table] == [1.0, 0.7, 0.4]
     assert [row["contamination"] for row in found.table] == [9.0, 3.0, 3.0]
-    np.testing.assert_allclose([row["score"] for row in found.table], [0.9, 2.7, 2.3])
+    np.testing.assert_allclose([row["score"] for row in found.table], [0.09, 2.97, 2.53])
     assert found.table[1]["error"] == 0
     assert all(row["error"] > 0 for row in (found.table[0], found.table[2]))
 
@@ -111,6 +111,20 @@ def test_error_is_that_of_a_mean_of_paired_differences():
     table = choice._best(recipe, rows_of(50), (1.0, 0.5), unseen).table
     expected = np.std(scores[1] - scores[0]) / np.sqrt(50)
     np.testing.assert_allclose(table[1]["error"], expected, rtol=1e-12)
+
+
+def test_largest_t_within_one_standard_error_of_the_best_is_taken():
+    noise = np.random.default_rng(1).normal(size=50)
+    noise = (noise - noise.mean()) / noise.std()  # an error of 1/√50 = 0.14 for the mean of 50
+    ahead = np.array([0.0, 0.1, 0.2])
+    scores = np.zeros((3, 50))
+    scores[:2] = noise
+    unseen = [GaussianPredictive(s[None], np.ones((1, 50))) for s in scores + ahead[:, None]]
+    recipe = Recipe(None, None, None, Known, Criterion, 1, 1, 0.1)
+    # The last is the best; the first is 0.2 behind, more than an error, the second 0.1.
+    found = choice._best(recipe, rows_of(50), (1.0, 0.7, 0.4), unseen)
+    assert found.t == 0.7
+    assert found.unseen is unseen[1]
 
 
 # All of it.

@@ -1,6 +1,5 @@
 """scikit-learn's own tests of an estimator."""
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mtbayes import RobustClassifier, RobustRegressor

@@ -34,6 +34,7 @@ POSTERIORS: dict[str, Callable[[], Mixture]] = {
 }
 NETWORKS = ["mlp", "cnn"]
 _DRAWS = 100
+_FEW_DRAWS = 30  # for a weight of each training row
 _STEPS = 3000  # of a fit with epochs="auto", about
 _ENOUGH = 20  # rows, below which nothing can be learned about wrong ones
 _MERGED = 2**25  # numbers in the rows, above which equal rows are not looked for
@@ -96,7 +97,7 @@ class Robust(BaseEstimator):
         """Targets as the likelihood takes them."""
         raise NotImplementedError
 
-    def _no_law(self, y: Array) -> Any:
+    def _no_law(self, rows: Rows) -> Any:
         """The law when rows are too few to learn one."""
         raise NotImplementedError
 
@@ -171,11 +172,11 @@ class Robust(BaseEstimator):
         self.state_ = jax.tree.map(np.asarray, solution.state)
         self.members_ = np.asarray(jax.random.key_data(jax.random.fold_in(key, 2)))
         self.score_path_ = [] if chosen is None else chosen.table
-        self.law_ = self._no_law(rows.y) if chosen is None else chosen.law
+        self.law_ = self._no_law(rows) if chosen is None else chosen.law
         unseen = self._raw(rows.x) if chosen is None else chosen.unseen
         self.contamination_ = self.law_.contamination(unseen, rows.y, rows.weight)
         self._distinct_probability = self.law_.outlier_probability(unseen, rows.y)
-        log_prob = self._raw(rows.x).log_prob(rows.y)
+        log_prob = self._raw(rows.x, draws=_FEW_DRAWS).log_prob(rows.y)
         self._distinct_weight = np.exp((1 - t) * (log_prob - log_prob.max()))
 
     def _tell_about(self, x: Array, y: Array, inverse: Array) -> None:
@@ -214,7 +215,7 @@ class Robust(BaseEstimator):
             start=jax.tree.map(jnp.asarray, self.state_),
         )
         self.state_ = jax.tree.map(np.asarray, solution.state)
-        log_prob = self._raw(rows.x).log_prob(rows.y)
+        log_prob = self._raw(rows.x, draws=_FEW_DRAWS).log_prob(rows.y)
         self._distinct_weight = np.exp((1 - self.t_) * (log_prob - log_prob.max()))
         self._tell_about(x, y, inverse)
 
@@ -336,7 +337,7 @@ class Robust(BaseEstimator):
 
     # Predicting.
 
-    def _raw(self, x: Array) -> Any:
+    def _raw(self, x: Array, draws: int = _DRAWS) -> Any:
         """The predictive in the network's units, not calibrated."""
         return predictive(
             self.model_,
@@ -344,7 +345,7 @@ class Robust(BaseEstimator):
             jax.tree.map(jnp.asarray, self.state_),
             x,
             key=jax.random.wrap_key_data(jnp.asarray(self.members_)),
-            draws=_DRAWS,
+            draws=draws,
         )
 
     def _predictive(self, x: Any) -> Any:

@@ -21,8 +21,7 @@ from mtbayes.solve.checkpoint import Checkpoint
 from mtbayes.solve.gradient import Progress, Training, run
 from mtbayes.types import Array, FloatArray
 
-_SHARE = 0.12  # of a fit's epochs, for each later t of the path
-_LATER_RATE = 0.5  # of the learning rate, for those
+_SHARE = 0.2  # of a fit's epochs, for each later t of the path
 _DRAWS = 30
 
 
@@ -97,7 +96,7 @@ def choose(
                 posterior=recipe.posterior,
                 prior=recipe.prior,
                 weight=np.where(out, 0.0, rows.weight),
-                learning_rate=recipe.learning_rate * (1.0 if i == 0 else _LATER_RATE),
+                learning_rate=recipe.learning_rate,
                 epochs=epochs,
                 batch_size=recipe.batch_size,
                 start=start,
@@ -134,14 +133,24 @@ def _in_order(parts: list[Any], fold: FloatArray) -> Any:
 def _best(recipe: Recipe, rows: Rows, candidates: tuple[float, ...], unseen: list[Any]) -> Choice:
     laws = [recipe.law.fit(p, rows.y, rows.weight) for p in unseen]
     scores = np.stack([law.score(p, rows.y) for law, p in zip(laws, unseen, strict=True)])
-    share = rows.weight / rows.weight.sum()
+    best, table = compared(candidates, laws, scores, rows.weight)
+    return Choice(candidates[best], laws[best], unseen[best], table)
+
+
+def compared(
+    candidates: tuple[float, ...], laws: list[Any], scores: FloatArray, weight: FloatArray
+) -> tuple[int, list[dict[str, float]]]:
+    """The place of the best t by scores [candidates, n], and the table behind it."""
+    share = weight / weight.sum()
     mean = scores @ share
-    best = int(np.argmax(mean))
-    # How sure it is that a t is worse than the best: rows are paired.
-    gap = scores - scores[best]
-    error = np.sqrt(np.square(gap - (gap @ share)[:, None]) @ share / len(rows.y))
+    # How sure it is that a t is worse than the best: rows are paired. Of those within one standard
+    # error the largest is taken, since a smaller t costs rows that are merely unusual.
+    gap = scores[int(np.argmax(mean))] - scores
+    behind = gap @ share
+    error = np.sqrt(np.square(gap - behind[:, None]) @ share / len(weight))
+    taken = int(np.flatnonzero(behind <= error)[0])
     table = [
         {"t": t, "score": float(s), "error": float(e), "contamination": law.epsilon}
         for t, s, e, law in zip(candidates, mean, error, laws, strict=True)
     ]
-    return Choice(candidates[best], laws[best], unseen[best], table)
+    return Choice(candidates[taken], laws[taken], unseen[taken], table)

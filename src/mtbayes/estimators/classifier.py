@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators.base import Robust
+from mtbayes.estimators.choice import Rows
 from mtbayes.likelihoods import Categorical
 from mtbayes.mixtures import ClassPredictive
 from mtbayes.noise import WrongLabels
@@ -151,7 +152,7 @@ class RobustClassifier(ClassifierMixin, Robust):
     def _coded(self, y: Array) -> Array:
         return np.asarray(y).astype(np.int32)
 
-    def _no_law(self, y: Array) -> WrongLabels:
+    def _no_law(self, rows: Rows) -> WrongLabels:
         return WrongLabels()
 
     def predictive(self, X: Any) -> ClassPredictive:

@@ -124,8 +124,8 @@ class RobustRegressor(RegressorMixin, Robust):
     def _coded(self, y: Array) -> Array:
         return self.targets_.apply(y).astype(np.float32)
 
-    def _no_law(self, y: Array) -> WrongTargets:
-        return WrongTargets.of_targets(y)
+    def _no_law(self, rows: Rows) -> WrongTargets:
+        return WrongTargets.of_targets(rows.y, rows.weight)
 
     def predictive(self, X: Any) -> GaussianPredictive:
         """The predictive distribution of each row, in the user's units: a mixture of Gaussians."""
