@@ -147,10 +147,10 @@ def compared(
     # error the largest is taken, since a smaller t costs rows that are merely unusual.
     gap = scores[int(np.argmax(mean))] - scores
     behind = gap @ share
-    error = np.sqrt(np.square(gap - behind[:, None]) @ share / len(weight))
+    error = np.sqrt(np.square(gap - behind[:, None]) @ share / weight.sum())
     taken = int(np.flatnonzero(behind <= error)[0])
     table = [
         {"t": t, "score": float(s), "error": float(e), "contamination": law.epsilon}
         for t, s, e, law in zip(candidates, mean, error, laws, strict=True)
     ]
-    return Choice(candidates[taken], laws[taken], unseen[taken], table)
+    return taken, table
