@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from mtbayes.criteria import Criterion
     from mtbayes.errors import InvalidInput
-    from mtbayes.estimators import RobustClassifier, RobustRegressor, load
+    from mtbayes.estimators import RobustClassifier, RobustDensity, RobustRegressor, load
     from mtbayes.maths import exp_t, expected_log_t, log_t, log_t_from_log
     from mtbayes.models import Model
     from mtbayes.solve import fit, fixed_point, fixed_points, objective, path, sweep
@@ -24,6 +24,7 @@ __all__ = [
     "InvalidInput",
     "Model",
     "RobustClassifier",
+    "RobustDensity",
     "RobustRegressor",
     "Solution",
     "Status",
@@ -45,6 +46,7 @@ _HOMES = {
     "InvalidInput": "errors",
     "Model": "models",
     "RobustClassifier": "estimators",
+    "RobustDensity": "estimators",
     "RobustRegressor": "estimators",
     "Solution": "types",
     "Status": "types",

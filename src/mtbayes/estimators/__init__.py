@@ -1,9 +1,18 @@
 """scikit-learn estimators for dirty data."""
 
 from mtbayes.estimators.classifier import Outliers, RobustClassifier, Uncertainty
+from mtbayes.estimators.density import RobustDensity
 from mtbayes.estimators.files import load
 from mtbayes.estimators.regressor import RobustRegressor
 
-ESTIMATORS = {kind.__name__: kind for kind in (RobustClassifier, RobustRegressor)}
+ESTIMATORS = {kind.__name__: kind for kind in (RobustClassifier, RobustRegressor, RobustDensity)}
 
-__all__ = ["ESTIMATORS", "Outliers", "RobustClassifier", "RobustRegressor", "Uncertainty", "load"]
+__all__ = [
+    "ESTIMATORS",
+    "Outliers",
+    "RobustClassifier",
+    "RobustDensity",
+    "RobustRegressor",
+    "Uncertainty",
+    "load",
+]

@@ -1,4 +1,4 @@
-"""Choose t from dirty rows: fit folds along a path of t, score rows that a fit has not seen.
+"""Choose t from dirty rows: fit folds at several t, score rows that a fit has not seen.
 
 The score of t is the mean log probability of held-out rows under the law that fits them best: good
 rows from the calibrated predictive, wrong ones from a noise law (`mtbayes.noise`). Rows are dirty
@@ -21,7 +21,9 @@ from mtbayes.solve.checkpoint import Checkpoint
 from mtbayes.solve.gradient import Progress, Training, run
 from mtbayes.types import Array, FloatArray
 
-_SHARE = 0.2  # of a fit's epochs, for each later t of the path
+_SHARE = 0.2  # of a fit's epochs, for each candidate
+_MIDDLE = 0.7  # the t from which they start
+_CLEARLY = 0.005  # wrong rows, at least, for data to count as dirty
 _DRAWS = 30
 
 
@@ -75,18 +77,23 @@ def choose(
     checkpoint: Path | None = None,
     tell: Callable[[float], None] = lambda _: None,
 ) -> Choice:
-    """Fit each fold's complement along `candidates`; `tell` hears the share that is done."""
+    """Fit each fold's complement at all `candidates`; `tell` hears the share that is done."""
     fold = folds(rows, jax.random.fold_in(key, 0))
     count = int(fold.max()) + 1
-    # Chunks of one length for all fits of the path, so that one compiled program serves them.
+    # Chunks of one length for all fits, so that one compiled program serves them.
     chunk = max(1, round(_SHARE * recipe.epochs / 2))
-    lengths = [chunk * max(2, round(recipe.epochs / chunk)), *[2 * chunk] * (len(candidates) - 1)]
+    whole = chunk * max(2, round(recipe.epochs / chunk))
+    # One candidate is fitted from scratch; several go out from one fit, all equally far.
+    lengths = (
+        [whole] if len(candidates) == 1 else [whole - 2 * chunk, *[2 * chunk] * len(candidates)]
+    )
+    values = candidates if len(candidates) == 1 else (_MIDDLE, *candidates)
     total, done = count * sum(lengths), 0
-    unseen: list[list[Any]] = [[None] * count for _ in candidates]
+    unseen: list[list[Any]] = [[None] * count for _ in values]
     for k in range(count):
         out, start = fold == k, None
-        for i, (t, epochs) in enumerate(zip(candidates, lengths, strict=True)):
-            own = jax.random.fold_in(key, 1 + k * len(candidates) + i)
+        for i, (t, epochs) in enumerate(zip(values, lengths, strict=True)):
+            own = jax.random.fold_in(key, 1 + k * len(values) + i)
             training = Training(
                 recipe.model,
                 recipe.criterion(t),
@@ -97,7 +104,7 @@ def choose(
                 prior=recipe.prior,
                 weight=np.where(out, 0.0, rows.weight),
                 learning_rate=recipe.learning_rate,
-                epochs=epochs,
+                epochs=max(chunk, epochs),
                 batch_size=recipe.batch_size,
                 start=start,
                 chunk=chunk,
@@ -105,16 +112,16 @@ def choose(
             saved = None
             if checkpoint is not None:
                 saved = Checkpoint(checkpoint / f"fold-{k}-{i}", training.fingerprint())
-            before = done
-            start = run(
-                training,
-                saved=saved,
-                callback=partial(_heard, tell, before, total),
-            ).state
+            heard = partial(_heard, tell, done, total)
+            state = run(training, saved=saved, callback=heard).state
             done += epochs
+            if i == 0 and len(values) > 1:
+                start = state
+                continue
             unseen[i][k] = predictive(
-                recipe.model, recipe.posterior, start, rows.x[out], key=own, draws=_DRAWS
+                recipe.model, recipe.posterior, state, rows.x[out], key=own, draws=_DRAWS
             )
+    unseen = unseen[-len(candidates) :]
     joined = [_in_order(parts, fold) for parts in unseen]
     return _best(recipe, rows, candidates, joined)
 
@@ -133,22 +140,37 @@ def _in_order(parts: list[Any], fold: FloatArray) -> Any:
 def _best(recipe: Recipe, rows: Rows, candidates: tuple[float, ...], unseen: list[Any]) -> Choice:
     laws = [recipe.law.fit(p, rows.y, rows.weight) for p in unseen]
     scores = np.stack([law.score(p, rows.y) for law, p in zip(laws, unseen, strict=True)])
-    best, table = compared(candidates, laws, scores, rows.weight)
+    best, table = compared(
+        candidates,
+        laws,
+        scores,
+        rows.weight,
+        lambda i: laws[i].contamination(unseen[i], rows.y, rows.weight).low > _CLEARLY,
+    )
     return Choice(candidates[best], laws[best], unseen[best], table)
 
 
 def compared(
-    candidates: tuple[float, ...], laws: list[Any], scores: FloatArray, weight: FloatArray
+    candidates: tuple[float, ...],
+    laws: list[Any],
+    scores: FloatArray,
+    weight: FloatArray,
+    dirty: Callable[[int], bool],
 ) -> tuple[int, list[dict[str, float]]]:
-    """The place of the best t by scores [candidates, n], and the table behind it."""
+    """The place of the t to take by scores [candidates, n], and the table behind it.
+
+    dirty: whether there are clearly wrong rows, as seen from a candidate
+    """
     share = weight / weight.sum()
     mean = scores @ share
-    # How sure it is that a t is worse than the best: rows are paired. Of those within one standard
-    # error the largest is taken, since a smaller t costs rows that are merely unusual.
-    gap = scores[int(np.argmax(mean))] - scores
+    best = int(np.argmax(mean))
+    # How sure it is that a t is worse than the best: rows are paired.
+    gap = scores[best] - scores
     behind = gap @ share
     error = np.sqrt(np.square(gap - behind[:, None]) @ share / weight.sum())
-    taken = int(np.flatnonzero(behind <= error)[0])
+    # Where rows may well be clean, the largest t within one standard error of the best: a smaller
+    # one costs rows that are merely unusual.
+    taken = best if dirty(best) else int(np.flatnonzero(behind <= error)[0])
     table = [
         {"t": t, "score": float(s), "error": float(e), "contamination": law.epsilon}
         for t, s, e, law in zip(candidates, mean, error, laws, strict=True)

@@ -14,16 +14,25 @@ import numpy as np
 
 from mtbayes._files import read_arrays, write_arrays
 from mtbayes.errors import InvalidInput
-from mtbayes.estimators.scaling import Features, Targets
+from mtbayes.estimators.scaling import Columns, Features, Targets
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack
-from mtbayes.noise import Contamination, WrongLabels, WrongTargets
+from mtbayes.noise import Contamination, WrongLabels, WrongPoints, WrongTargets
 from mtbayes.posteriors.mixture import MixtureState
 
 _LAYERS = {kind.__name__: kind for kind in (Dense, Conv, MaxPool, Flatten)}
 # What a fitted attribute may be made of, beside arrays, numbers, text, lists and dicts.
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (Features, Targets, Contamination, WrongLabels, WrongTargets, MixtureState)
+    for kind in (
+        Features,
+        Targets,
+        Columns,
+        Contamination,
+        WrongLabels,
+        WrongTargets,
+        WrongPoints,
+        MixtureState,
+    )
 }
 _REBUILT = {"model_"}
 
