@@ -21,11 +21,11 @@ demo: $(STAMP)
 	$(BIN)/mtbayes demo --out $(OUT)
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # What `make test` leaves out because it takes longer.
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m slow
 
 # Ours beside PyTorch, bayesian-torch, NumPyro and scikit-learn; about twenty minutes.
 bench: $(STAMP)

@@ -15,7 +15,7 @@ from mtbayes.likelihoods import Gaussian
 from mtbayes.mixtures import ClassPredictive, GaussianPredictive
 from mtbayes.models import Model
 from mtbayes.networks import mlp
-from mtbayes.noise import WrongTargets
+from mtbayes.noise import Contamination, WrongTargets
 from mtbayes.posteriors import mean_field, prior
 
 KEY = jax.random.key(3)
@@ -36,6 +36,16 @@ class Known(NamedTuple):
 
     def score(self, predictive, y):
         return predictive.means[0]
+
+    def contamination(self, predictive, y, weight):
+        return Contamination(0.0, 0.0, 0.1)  # perhaps no wrong row at all
+
+
+class Dirty(Known):
+    """The same with rows that are clearly wrong."""
+
+    def contamination(self, predictive, y, weight):
+        return Contamination(0.3, 0.2, 0.4)
 
 
 # Folds.
@@ -125,6 +135,15 @@ def test_largest_t_within_one_standard_error_of_the_best_is_taken():
     found = choice._best(recipe, rows_of(50), (1.0, 0.7, 0.4), unseen)
     assert found.t == 0.7
     assert found.unseen is unseen[1]
+
+
+def test_best_t_is_taken_where_rows_are_clearly_wrong():
+    noise = np.random.default_rng(1).normal(size=50)
+    scores = np.stack([noise, noise[::-1] + 0.01])
+    unseen = [GaussianPredictive(s[None], np.ones((1, 50))) for s in scores]
+    for law, t in ((Known, 1.0), (Dirty, 0.4)):
+        recipe = Recipe(None, None, None, law, Criterion, 1, 1, 0.1)
+        assert choice._best(recipe, rows_of(50), (1.0, 0.4), unseen).t == t
 
 
 # All of it.

@@ -1,12 +1,23 @@
 """scikit-learn's own tests of an estimator."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mtbayes import RobustClassifier, RobustDensity, RobustRegressor
 
 
 @parametrize_with_checks(
-    [RobustClassifier(epochs=20), RobustRegressor(epochs=20), RobustDensity(epochs=5)]
+    [
+        RobustClassifier(t=0.7, hidden=(8,), epochs=20),
+        RobustRegressor(t=0.7, hidden=(8,), epochs=20),
+        RobustDensity(t=0.7, epochs=5),
+    ]
 )
 def test_an_estimator_keeps_scikit_learns_rules(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([RobustClassifier(), RobustRegressor(), RobustDensity()])
+def test_an_estimator_with_its_defaults_keeps_them_too(estimator, check):
     check(estimator)

@@ -33,6 +33,7 @@ POSTERIORS: dict[str, Callable[[], Mixture]] = {
     "mixture": lambda: Mixture(5),
 }
 NETWORKS = ["mlp", "cnn"]
+_TEXT = ("could not convert string", "bytes/strings")  # in scikit-learn's words
 _DRAWS = 100
 _FEW_DRAWS = 30  # for a weight of each training row
 _STEPS = 3000  # of a fit with epochs="auto", about
@@ -277,7 +278,7 @@ class Robust(BaseEstimator):
                 self, x, reset=reset, ensure_2d=not images, allow_nd=images, **options
             )
         except ValueError as error:
-            if "could not convert string" not in str(error):
+            if not any(words in str(error) for words in _TEXT):
                 raise
             raise InvalidInput(
                 f"X must hold numbers, {error}. Code categories with "
