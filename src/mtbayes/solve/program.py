@@ -25,7 +25,8 @@ from mtbayes.posteriors import Posterior, Prior
 from mtbayes.types import Array
 
 _POOL = 2**21
-_USES = 8  # of each number in a chunk, at least where the pool is not full
+_USES = 8  # of each number in a chunk, where drawing them once would take long
+_CHEAP = 2**18  # numbers that are drawn in no time
 _EVALUATION_DRAWS = 50
 _EVALUATION_ROWS = 1024
 _ADAM = optax.scale_by_adam()
@@ -167,7 +168,7 @@ def _noise(settings: Settings, steps: int, key: Array, state: State) -> tuple[Ar
     """A pool of standard normals, and where in it each step reads."""
     dtype = jax.tree.leaves(state.posterior)[0].dtype
     each = settings.plan.size if settings.posterior.drawn else 0
-    size = min(steps * each, max(4 * each, min(_POOL, steps * each // _USES)))
+    size = min(steps * each, max(4 * each, _CHEAP, min(_POOL, steps * each // _USES)))
     pool = jax.random.normal(jax.random.fold_in(key, 0), (size,), dtype)
     if size == steps * each:
         return pool, jnp.arange(steps) * each
