@@ -10,7 +10,6 @@ from mtbayes import RobustClassifier, RobustDensity, RobustRegressor
     [
         RobustClassifier(t=0.7, hidden=(8,), epochs=20),
         RobustRegressor(t=0.7, hidden=(8,), epochs=20),
-        RobustDensity(t=0.7, epochs=5),
     ]
 )
 def test_an_estimator_keeps_scikit_learns_rules(estimator, check):
