@@ -71,6 +71,11 @@ def demo(
     from mtbayes.experiments import demo
 
     _run("demo", demo, out)
+    console.print(
+        "\nOn your own rows: mtbayes.RobustClassifier().fit(X, y), then outlier_probability_ and "
+        "predict_proba; docs/how-to-choose.md says what its parameters do.",
+        highlight=False,
+    )
 
 
 def _run(name: str, experiment: Any, out: Path) -> None:

@@ -206,6 +206,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(wine, tmp_path):
         ({"posterior": "grid"}, "posterior must"),
         ({"network": "rnn"}, "network must"),
         ({"hidden": (0,)}, "hidden must"),
+        ({"hidden": 5}, "hidden must"),
         ({"batch_size": 0}, "batch_size must"),
     ],
 )
@@ -237,6 +238,23 @@ def test_weights_that_count_no_row_are_refused(wine):
         RobustClassifier(**QUICK).fit(x, y, sample_weight=np.zeros(len(y)))
     with pytest.raises(ValueError, match="egative"):
         RobustClassifier(**QUICK).fit(x, y, sample_weight=-np.ones(len(y)))
+
+
+def test_a_warm_start_needs_the_same_columns_and_classes(wine):
+    x, y = wine
+    model = RobustClassifier(**QUICK | {"warm_start": True}).fit(x, y)
+    model.fit(x, y)
+    for rows, labels in ((x[:, :5], y), (x, y % 2)):
+        with pytest.raises(InvalidInput, match="warm_start"):
+            clone(model).fit(x, y).fit(rows, labels)
+
+
+def test_folders_and_files_are_not_confused(fitted, wine, tmp_path):
+    with pytest.raises(InvalidInput, match="must be a file"):
+        fitted.save(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInput, match="must be a folder"):
+        RobustClassifier(**QUICK).fit(*wine, checkpoint=tmp_path / "file")
 
 
 def test_one_class_is_nothing_to_tell_apart(wine):

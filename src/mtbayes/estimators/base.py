@@ -111,14 +111,14 @@ class Robust(BaseEstimator):
         warm = self.warm_start and hasattr(self, "state_")
         if not warm:
             self._begin(rows)
+        elif self._model(rows.x.shape[1:]) != self.model_:
+            raise InvalidInput(
+                "X and y must have the columns and classes of the first fit when warm_start=True. "
+                "Set warm_start=False to start anew."
+            )
         rows = Rows(self.features_.apply(rows.x), self._coded(rows.y), rows.weight)
-        self._learn(
-            rows,
-            checkpoint,
-            start=jax.tree.map(jnp.asarray, self.state_) if warm else None,
-            before=self._prior(),
-        )
-        self._tell_about(x, y, inverse)
+        start = jax.tree.map(jnp.asarray, self.state_) if warm else None
+        self._tell_about(x, y, inverse, *self._learn(rows, checkpoint, start))
 
     def _begin(self, rows: Rows) -> None:
         """Set the units, and the network for them."""
@@ -128,13 +128,18 @@ class Robust(BaseEstimator):
 
     def _rebuild(self) -> None:
         """The model, from parameters and what `_begin` has set."""
-        self.model_ = Model(self._network(self.input_shape_), self._likelihood())
+        self.model_ = self._model(self.input_shape_)
 
-    def _learn(self, rows: Rows, checkpoint: Any, start: Any, before: Prior) -> None:
-        """Choose t, and fit all rows with it."""
+    def _model(self, shape: tuple[int, ...]) -> Model:
+        return Model(self._network(shape), self._likelihood())
+
+    def _learn(self, rows: Rows, checkpoint: Any, start: Any) -> tuple[FloatArray, FloatArray]:
+        """Choose t, and fit all rows with it; each row's outlier probability, and its weight."""
         key = jax.random.key(check_random_state(self.random_state).randint(2**31))
         folder = None if checkpoint is None else Path(checkpoint)
-        recipe = self._recipe(len(rows.y), before)
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"checkpoint must be a folder, got the file {folder}.")
+        recipe = self._recipe(len(rows.y), self._prior())
         candidates = self._path if self.t == "auto" else (float(self.t),)
         with self._bar() as tell:
             chosen: Choice | None = None
@@ -176,14 +181,17 @@ class Robust(BaseEstimator):
         self.law_ = self._no_law(rows) if chosen is None else chosen.law
         unseen = self._raw(rows.x) if chosen is None else chosen.unseen
         self.contamination_ = self.law_.contamination(unseen, rows.y, rows.weight)
-        self._distinct_probability = self.law_.outlier_probability(unseen, rows.y)
-        log_prob = self._raw(rows.x, draws=_FEW_DRAWS).log_prob(rows.y)
-        self._distinct_weight = np.exp((1 - t) * (log_prob - log_prob.max()))
+        return self.law_.outlier_probability(unseen, rows.y), self._pull(rows)
 
-    def _tell_about(self, x: Array, y: Array, inverse: Array) -> None:
+    def _pull(self, rows: Rows) -> FloatArray:
+        """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1."""
+        log_prob = self._raw(rows.x, draws=_FEW_DRAWS).log_prob(rows.y)
+        return np.exp((1 - self.t_) * (log_prob - log_prob.max()))
+
+    def _tell_about(
+        self, x: Array, y: Array, inverse: Array, probability: FloatArray, weight: FloatArray
+    ) -> None:
         """What is known about the training rows, in the order they came in."""
-        probability, weight = self._distinct_probability, self._distinct_weight
-        del self._distinct_probability, self._distinct_weight
         self.outlier_probability_, self.row_weight_ = probability[inverse], weight[inverse]
         left_out = inverse < 0
         if left_out.any():  # rows of weight 0: no fit has seen them
@@ -200,7 +208,7 @@ class Robust(BaseEstimator):
         raw = self._raw(rows.x)
         recipe = self._recipe(len(rows.y), self._posterior_as_prior())
         self.contamination_ = self.law_.contamination(raw, rows.y, rows.weight)
-        self._distinct_probability = self.law_.outlier_probability(raw, rows.y)
+        probability = self.law_.outlier_probability(raw, rows.y)
         solution = fit(
             recipe.model,
             rows.x,
@@ -216,9 +224,7 @@ class Robust(BaseEstimator):
             start=jax.tree.map(jnp.asarray, self.state_),
         )
         self.state_ = jax.tree.map(np.asarray, solution.state)
-        log_prob = self._raw(rows.x, draws=_FEW_DRAWS).log_prob(rows.y)
-        self._distinct_weight = np.exp((1 - self.t_) * (log_prob - log_prob.max()))
-        self._tell_about(x, y, inverse)
+        self._tell_about(x, y, inverse, probability, self._pull(rows))
 
     def _recipe(self, n: int, before: Prior) -> Recipe:
         batches = -(-n // min(self.batch_size, n))
@@ -259,6 +265,8 @@ class Robust(BaseEstimator):
         The file holds arrays and JSON; it is written whole or not at all.
         """
         check_is_fitted(self)
+        if Path(path).is_dir():
+            raise InvalidInput(f"path must be a file, got the folder {path}. Add a file's name.")
         save(self, path)
 
     # Input.
@@ -318,6 +326,10 @@ class Robust(BaseEstimator):
         _check.known("posterior", self.posterior, list(POSTERIORS))
         if isinstance(self.network, str):
             _check.known("network", self.network, NETWORKS)
+        if not isinstance(self.hidden, (tuple, list)):
+            raise InvalidInput(
+                f"hidden must list the units of each hidden layer, got {self.hidden!r}. Try (50,)."
+            )
         for units in self.hidden:
             _check.count(units, "hidden", "It lists the units of each hidden layer: (50, 50).")
 

@@ -108,7 +108,7 @@ class RobustClassifier(ClassifierMixin, Robust):
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise InvalidInput(
-                f"y must hold at least 2 classes, got 1 class: {self.classes_[0]!r}. There is "
+                f"y must hold at least 2 classes, got 1 class: {_some(self.classes_)}. There is "
                 "nothing to tell apart."
             )
         self._fit(x, self._codes(y), sample_weight, checkpoint)
@@ -141,7 +141,7 @@ class RobustClassifier(ClassifierMixin, Robust):
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise InvalidInput(
-                f"y must hold labels seen before, got {unknown[0]!r}. Known are "
+                f"y must hold labels seen before, got {_some(unknown)}. Known are "
                 f"{_some(self.classes_)}; partial_fit takes all of them as classes=[...]."
             )
         return np.searchsorted(self.classes_, y)
