@@ -9,12 +9,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from mtbayes import _check
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators.base import Robust
+from mtbayes.estimators.certificate import certify
 from mtbayes.estimators.choice import Rows
 from mtbayes.likelihoods import Categorical
 from mtbayes.mixtures import ClassPredictive
 from mtbayes.noise import WrongLabels
+from mtbayes.theory.bounds import Bound
 from mtbayes.types import Array, FloatArray
 
 
@@ -182,6 +185,30 @@ class RobustClassifier(ClassifierMixin, Robust):
         """Entropy of each row's label, split into noise and dispute among the members."""
         found = self.predictive(X)
         return Uncertainty(np.asarray(found.aleatoric, float), found.epistemic)
+
+    def certify(
+        self,
+        X: Any,
+        y: Any,
+        confidence: float = 0.95,
+        prior_fraction: float = 0.5,
+        risk: str = "error",
+        of: str = "predictor",
+    ) -> Bound:
+        """What the error rate on new rows does not exceed, and how sure that is.
+
+        A copy of this estimator learns a prior from a part of the rows and the posterior from all
+        of them; the bound is on the other part. The certificate is about `Bound.predictor`, ready
+        to predict, and not about this estimator. See docs/certificates.md.
+
+        confidence : how sure the bound is
+        prior_fraction : share of the rows that the prior sees
+        risk : "error", the share of wrong labels, or "log_t", the mean log_t loss
+        of : "predictor", what is returned with the bound; "member", one member drawn at random;
+            "members", m of them as one; "ensemble", the mean over all members there are
+        """
+        _check.known("risk", risk, ["error", "log_t"])
+        return certify(self, X, y, confidence, prior_fraction, risk, of)
 
     def find_outliers(self, X: Any, y: Any) -> Outliers:
         """Which of new rows have a wrong label, and what it should be."""

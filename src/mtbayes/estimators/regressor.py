@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
 from mtbayes.estimators.base import Robust
+from mtbayes.estimators.certificate import certify
 from mtbayes.estimators.choice import Rows
 from mtbayes.estimators.classifier import Outliers, Uncertainty
 from mtbayes.estimators.scaling import Targets
 from mtbayes.likelihoods import Gaussian
 from mtbayes.mixtures import GaussianPredictive
 from mtbayes.noise import WrongTargets
+from mtbayes.theory.bounds import Bound
 from mtbayes.types import Array, FloatArray
 
 
@@ -160,6 +162,25 @@ class RobustRegressor(RegressorMixin, Robust):
         """Variance of each row's target, split into noise and dispute among the members."""
         found = self.predictive(X)
         return Uncertainty(found.aleatoric, found.epistemic)
+
+    def certify(
+        self,
+        X: Any,
+        y: Any,
+        confidence: float = 0.95,
+        prior_fraction: float = 0.5,
+        risk: str = "log_t",
+        of: str = "predictor",
+    ) -> Bound:
+        """What the mean log_t loss on new rows does not exceed, and how sure that is.
+
+        As for `RobustClassifier`; the loss is of targets in units of their interquartile range,
+        and needs t < 1.
+
+        risk : "log_t" alone
+        """
+        _check.known("risk", risk, ["log_t"])
+        return certify(self, X, y, confidence, prior_fraction, risk, of)
 
     def find_outliers(self, X: Any, y: Any) -> Outliers:
         """Which of new rows have a wrong target, and what it should be."""

@@ -213,7 +213,17 @@ def pac_bayes(
         "Monte Carlo values": float(values.size if values.ndim else 0),
         **facts,
     }
-    return Bound(value, terms, _sentence(value, confidence, of, rows, span))
+    return Bound(value, terms, sentence(value, terms, span.high))
+
+
+def sentence(value: float, terms: dict[str, float | str], most: float) -> str:
+    """The certificate in words, from its terms; `most` is the largest loss there is."""
+    of, rows, delta = terms["bounds"], int(terms["rows"]), float(terms["δ"])
+    said = (
+        f"With {100 - 100 * delta:.6g} % confidence {of} is at most {_shown(of, value)} on new "
+        f"rows drawn like these {rows:,}."
+    )
+    return said if value < most else f"{said} No loss is larger: this says nothing."
 
 
 def id_bound(bound: Bound, epsilon: float, *, t: float = 0.0, density: float = 1.0) -> Bound:
@@ -343,11 +353,3 @@ def _shown(of: Any, value: float) -> str:
     """Rounded up: what is shown is a bound too."""
     up = math.ceil(1e4 * value) / 1e4
     return f"{100 * up:.4g} %" if str(of).startswith("the error rate") else f"{up:.4g}"
-
-
-def _sentence(value: float, confidence: float, of: str, rows: int, span: Span) -> str:
-    said = (
-        f"With {100 * confidence:.6g} % confidence {of} is at most {_shown(of, value)} on new rows "
-        f"drawn like these {rows:,}."
-    )
-    return said if value < span.high else f"{said} No loss is larger: this says nothing."

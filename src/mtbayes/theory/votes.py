@@ -4,7 +4,7 @@ The whole ensemble p_q = E_q p_θ errs on a row only where p_q(y|x) <= 1/2, so t
 at most each of
 
 - first order:   2 E_q[1 - p_θ(y|x)];
-- second order:  4 E_{θ,θ'}[(1 - p_θ(y|x)) (1 - p_θ'(y|x))], the square of the same, inside the mean;
+- second order:  4 E_{θ,θ'}[(1 - p_θ(y|x)) (1 - p_θ'(y|x))], its square;
 - log_t:         R_t^m(q) / (-log_t ½), for t < 1;
 - margin:        the share of rows on which M drawn members favour the label by less than γ, plus
   exp(-Mγ²/2)/δ. For where p_q errs, another class is at least as probable, and by Hoeffding M
@@ -15,12 +15,11 @@ at most each of
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import jax.numpy as jnp
 
 from mtbayes.maths import log_t
-from mtbayes.theory.bounds import Bound
+from mtbayes.theory.bounds import Bound, sentence
 from mtbayes.types import Array
 
 _ADDED = ("empirical risk", "Monte Carlo error", "for ")
@@ -29,8 +28,8 @@ _ADDED = ("empirical risk", "Monte Carlo error", "for ")
 def joint_doubt(log_lik: Array) -> Array:
     """Π_j (1 - p_θj(y|x)) of k members, [k, n] -> [n]: the loss of order k.
 
-    >>> joint_doubt(jnp.log(jnp.array([[0.5], [0.8]]))).round(2)
-    Array([0.1], dtype=float32)
+    >>> joint_doubt(jnp.log(jnp.array([[0.5], [0.5]]))).tolist()
+    [0.25]
     """
     return jnp.prod(-jnp.expm1(log_lik), axis=0)
 
@@ -49,19 +48,21 @@ def log_t_factor(t: float) -> float:
     return -1 / float(log_t(0.5, t))
 
 
-def beyond_margin(members: int, margin: float, delta: float) -> float:
-    """exp(-Mγ²/2)/δ: rows on which M members may be sure and yet the whole ensemble errs.
+def margin_for(members: int, share: float, delta: float) -> float:
+    """The γ for which exp(-Mγ²/2)/δ is the given share of rows.
 
-    >>> round(beyond_margin(100, 0.5, 0.01), 5)
-    0.00037
+    >>> round(margin_for(500, 0.001, 0.01), 3)
+    0.215
     """
-    return math.exp(-members * margin**2 / 2) / delta
+    return math.sqrt(-2 * math.log(share * delta) / members)
 
 
-def times(bound: Bound, factor: float) -> Bound:
-    """The bound on a risk that is at most `factor` times the bounded one."""
-    terms = {
+def times(bound: Bound, factor: float, of: str) -> Bound:
+    """The bound on an error rate that is at most `factor` times the bounded risk."""
+    value = factor * bound.value
+    terms: dict[str, float | str] = {
         name: factor * v if isinstance(v, float) and name.startswith(_ADDED) else v
         for name, v in bound.terms.items()
     }
-    return replace(bound, value=factor * bound.value, terms=terms)
+    terms["bounds"] = of
+    return Bound(value, terms, sentence(value, terms, 1.0))
