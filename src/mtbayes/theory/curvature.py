@@ -157,20 +157,21 @@ class Solver:
         phi: Array,
         rows: Rows,
         strength: float,
-        tell: Callable[[float], None],
     ) -> None:
-        self.curvature, self.programs, self.tell = curvature, programs, tell
+        self.curvature, self.programs = curvature, programs
         self.phi, self.rows, self.strength = phi, rows, strength
         self._factor: Any = None
 
-    def solve(self, right: FloatArray) -> tuple[FloatArray, Status]:
-        """S for a right-hand side b, and how it was found."""
+    def solve(
+        self, right: FloatArray, tell: Callable[[float], None] = lambda _share: None
+    ) -> tuple[FloatArray, Status]:
+        """S for a right-hand side b, and how it was found; `tell` hears the share of steps."""
         if len(right) <= _DENSE:
             if self._factor is None:
                 self._factor = self._factored()
             direct = f"Solved directly for {len(right)} parameters."
             return cho_solve(self._factor, right), Status(True, 1, 0.0, direct)
-        return self._iterated(right)
+        return self._iterated(right, tell)
 
     def _factored(self) -> Any:
         kind, damping = self.curvature.kind, self.curvature.damping
@@ -196,14 +197,16 @@ class Solver:
             )
         return cho_factor(matrix)
 
-    def _iterated(self, right: FloatArray) -> tuple[FloatArray, Status]:
+    def _iterated(
+        self, right: FloatArray, tell: Callable[[float], None]
+    ) -> tuple[FloatArray, Status]:
         c, products, kind = self.curvature, 0, self.phi.dtype
         product = getattr(self.programs, c.kind)
 
         def apply(v: FloatArray) -> FloatArray:
             nonlocal products
             products += 1
-            self.tell(products / c.steps)
+            tell(min(1.0, products / c.steps))
             v = v.ravel()
             ahead = product(self.phi, jnp.asarray(v, kind), self.rows, self.strength)
             result = np.asarray(ahead, float) + c.damping * v

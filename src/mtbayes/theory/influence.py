@@ -103,7 +103,7 @@ class Influence:
     def _at(self, phi: Array, rows: Rows, strength: float) -> None:
         """Set φ, rows and the regulariser's strength; forget what was computed elsewhere."""
         self._phi, self._rows, self._strength = phi, rows, strength
-        self._solver = Solver(self.curvature, self._programs, phi, rows, strength, self.tell)
+        self._solver = Solver(self.curvature, self._programs, phi, rows, strength)
 
     @property
     def state(self) -> Any:
@@ -168,7 +168,10 @@ class Influence:
             rows = np.asarray(self._programs.gradients(self._phi, *chunk), float)
             parts.append(rows[: len(x) - begin])
         right = self._mean_gradient() - np.concatenate(parts)
-        solved = np.stack([self._solver.solve(row)[0] for row in right])
+        solved = np.empty_like(right)
+        for i, row in enumerate(right):
+            solved[i] = self._solver.solve(row)[0]
+            self.tell((i + 1) / len(right))
         moved = jax.vmap(self._unravel)(jnp.asarray(solved, self._phi.dtype))
         return jax.tree.map(np.asarray, moved)
 
@@ -180,7 +183,7 @@ class Influence:
                 "function must have a finite gradient at φ, got NaN or infinity. A row whose "
                 "density is 0 has an infinite log loss: leave it out."
             )
-        return Effect(self, *self._solver.solve(np.asarray(slope, float)))
+        return Effect(self, *self._solver.solve(np.asarray(slope, float), self.tell))
 
     def on_loss(self, x: Any, y: Any) -> Effect:
         """The effect on the mean log loss of rows (x, y): -log of the predictive of all draws."""
