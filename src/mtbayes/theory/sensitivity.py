@@ -24,13 +24,14 @@ from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
 from mtbayes.types import FloatArray
 
-_STARTS = 2001  # places between the extreme rows where a minimum is looked for
+_SPACING = 0.05  # of the places between the extreme rows where a minimum is looked for
+_MOST = 20_000  # of them
 
 
 def contamination_term(
-    criterion: Criterion, z: FloatArray, phi: float, spread: float = 1.0
+    criterion: Criterion, z: FloatArray, phi: float | FloatArray, spread: float = 1.0
 ) -> FloatArray:
-    """∂_φ R(z) for each z, what Figure 3 draws the size of.
+    """∂_φ R(z) for each z, broadcast against φ; Figure 3 draws its size.
 
     >>> contamination_term(Criterion(math.inf, 1.0, math.inf), np.array([4.0]), 0.0)
     array([-2.])
@@ -59,8 +60,10 @@ def gaussian_minimum(
     def value(phi: float) -> float:
         return _mean_loss(criterion, x, phi, spread) + pull * phi**2 / 2
 
-    grid = np.linspace(min(x.min(), 0.0) - 1, max(x.max(), 0.0) + 1, _STARTS)
-    slopes = np.array([slope(phi) for phi in grid])
+    low, high = min(x.min(), 0.0) - 1, max(x.max(), 0.0) + 1
+    grid = np.linspace(low, high, min(_MOST, math.ceil((high - low) / _SPACING)))
+    terms = contamination_term(criterion, x[:, None], grid, spread)
+    slopes = terms.mean(axis=0) + pull * grid
     turns = np.flatnonzero((slopes[:-1] < 0) & (slopes[1:] >= 0))
     minima = [brentq(slope, grid[i], grid[i + 1], xtol=1e-14) for i in turns]
     return float(min(minima, key=value))
