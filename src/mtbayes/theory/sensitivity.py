@@ -15,6 +15,7 @@ a row far away does nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
@@ -65,8 +66,14 @@ def gaussian_minimum(
     terms = contamination_term(criterion, x[:, None], grid, spread)
     slopes = terms.mean(axis=0) + pull * grid
     turns = np.flatnonzero((slopes[:-1] < 0) & (slopes[1:] >= 0))
-    minima = [brentq(slope, grid[i], grid[i + 1], xtol=1e-14) for i in turns]
-    return float(min(minima, key=value))
+    return min((_root(slope, grid[i], grid[i + 1]) for i in turns), key=value)
+
+
+def _root(slope: Callable[[float], float], low: float, high: float) -> float:
+    """Where the slope turns from minus to plus; an end where it is 0 but for rounding counts."""
+    if slope(low) >= 0:
+        return float(low)
+    return float(high if slope(high) <= 0 else brentq(slope, low, high, xtol=1e-14))
 
 
 def gaussian_influence(
