@@ -20,6 +20,7 @@ from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators.choice import Choice, Recipe, Rows, choose
 from mtbayes.estimators.files import save
+from mtbayes.estimators.influence import Harm, forget, harm, remember
 from mtbayes.estimators.scaling import Features
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
@@ -107,6 +108,7 @@ class Robust(BaseEstimator):
     def _fit(self, x: Array, y: Array, sample_weight: Any, checkpoint: Any) -> None:
         """Learn from checked rows; y as the user gave it, in one shape."""
         weight = self._weights(sample_weight, x)
+        remember(self, x, y, weight)
         rows, inverse = _distinct(x, y, weight)
         warm = self.warm_start and hasattr(self, "state_")
         if not warm:
@@ -203,6 +205,7 @@ class Robust(BaseEstimator):
     def _go_on(self, x: Array, y: Array, sample_weight: Any) -> None:
         """More rows: judged by the posterior so far, which then is their prior."""
         weight = self._weights(sample_weight, x)
+        forget(self)
         distinct, inverse = _distinct(x, y, weight)
         rows = Rows(self.features_.apply(distinct.x), self._coded(distinct.y), distinct.weight)
         raw = self._raw(rows.x)
@@ -268,6 +271,25 @@ class Robust(BaseEstimator):
         if Path(path).is_dir():
             raise InvalidInput(f"path must be a file, got the folder {path}. Add a file's name.")
         save(self, path)
+
+    def influence(
+        self,
+        X_test: Any,
+        y_test: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        draws: int = 50,
+        curvature: Any = None,
+    ) -> Harm:
+        """Training rows ranked by the harm they do to the loss of test rows that are trusted.
+
+        X, y, sample_weight : the rows of `fit`, needed where the estimator was loaded or copied
+        draws : members by which the loss is computed
+        curvature : a `mtbayes.theory.curvature.Curvature`; Gauss-Newton, damped, by default
+        """
+        return harm(self, (X_test, y_test), (X, y), sample_weight, draws, curvature)
 
     # Input.
 
