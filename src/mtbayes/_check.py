@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from difflib import get_close_matches
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from mtbayes.errors import InvalidInput
 from mtbayes.types import FloatArray
 
 T_REMEDY = "t = 1 is the ordinary log loss; smaller is more robust."
+_NOT_NUMBERS = (TypeError, ValueError, OverflowError)  # what NumPy and Python say of them
 
 
 def is_traced(x: Any) -> bool:
@@ -23,8 +25,10 @@ def is_traced(x: Any) -> bool:
 
 def _number(name: str, value: Any, rule: str, remedy: str) -> float:
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         return float(value)
-    except (TypeError, ValueError):
+    except _NOT_NUMBERS:
         raise InvalidInput(f"{name} must be {rule}, got {value!r}. {remedy}") from None
 
 
@@ -34,7 +38,7 @@ def temperature(t: Any, name: str = "t") -> None:
         return
     try:
         values = np.asarray(t, dtype=float)
-    except (TypeError, ValueError):
+    except _NOT_NUMBERS:
         raise InvalidInput(f"{name} must be a number in [0, 1], got {t!r}. {T_REMEDY}") from None
     bad = values[~((values >= 0) & (values <= 1))]
     if bad.size:
@@ -60,10 +64,10 @@ def members(m: Any, *, infinite: bool = True) -> float:
     rule = "a whole number of at least 1" + (" or math.inf" if infinite else "")
     if isinstance(m, float) and math.isinf(m) and m > 0 and infinite:
         return math.inf
-    whole = isinstance(m, SupportsIndex) or (isinstance(m, float) and m.is_integer())
-    if isinstance(m, bool) or not whole or m < 1:
+    whole = _whole(int(m) if isinstance(m, float) and m.is_integer() else m)
+    if whole is None:
         raise InvalidInput(f"m must be {rule}, got {m!r}. {remedy}")
-    return float(m)
+    return float(whole)
 
 
 def positive(value: Any, name: str, remedy: str, *, infinite: bool = False) -> float:
@@ -72,6 +76,15 @@ def positive(value: Any, name: str, remedy: str, *, infinite: bool = False) -> f
     number = _number(name, value, rule, remedy)
     if not number > 0 or (math.isinf(number) and not infinite):
         raise InvalidInput(f"{name} must be {rule}, got {value!r}. {remedy}")
+    return number
+
+
+def ordinary(value: Any, name: str, remedy: str) -> float:
+    """A number above 0 whose inverse and small powers single precision can hold."""
+    rule = "between 1e-12 and 1e12"
+    number = _number(name, value, f"a number {rule}", remedy)
+    if not 1e-12 <= number <= 1e12:
+        raise InvalidInput(f"{name} must lie {rule}, got {value!r}. {remedy}")
     return number
 
 
@@ -85,9 +98,19 @@ def fraction(value: Any, name: str, remedy: str) -> float:
 
 def count(value: Any, name: str, remedy: str) -> int:
     """A whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or int(value) < 1:
+    whole = _whole(value)
+    if whole is None:
         raise InvalidInput(f"{name} must be a whole number of at least 1, got {value!r}. {remedy}")
-    return int(value)
+    return whole
+
+
+def _whole(value: Any) -> int | None:
+    """The value if it is a whole number from 1 to what 32 bits hold."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        return None
+    return number if 1 <= number < 2**31 and not isinstance(value, bool) else None
 
 
 def log_likelihoods(log_lik: Any) -> FloatArray:
@@ -170,8 +193,10 @@ def known(name: str, value: Any, allowed: list[str]) -> str:
 
 def _float_array(name: str, values: Any) -> FloatArray:
     try:
+        if np.iscomplexobj(values):
+            raise TypeError
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except _NOT_NUMBERS:
         raise InvalidInput(
             f"{name} must be an array of numbers, got {type(values).__name__}. "
             "Convert it with numpy.asarray first."

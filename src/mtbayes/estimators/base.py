@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
 from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
+from mtbayes.estimators import inputs
 from mtbayes.estimators.choice import Choice, Recipe, Rows, choose
 from mtbayes.estimators.files import save
 from mtbayes.estimators.influence import Harm, forget, harm, remember
@@ -34,7 +37,6 @@ POSTERIORS: dict[str, Callable[[], Mixture]] = {
     "mixture": lambda: Mixture(5),
 }
 NETWORKS = ["mlp", "cnn"]
-_TEXT = ("could not convert string", "bytes/strings")  # in scikit-learn's words
 _DRAWS = 100
 _FEW_DRAWS = 30  # for a weight of each training row
 _STEPS = 3000  # of a fit with epochs="auto", about
@@ -107,7 +109,7 @@ class Robust(BaseEstimator):
 
     def _fit(self, x: Array, y: Array, sample_weight: Any, checkpoint: Any) -> None:
         """Learn from checked rows; y as the user gave it, in one shape."""
-        weight = self._weights(sample_weight, x)
+        weight = inputs.weights(sample_weight, x)
         remember(self, x, y, weight)
         rows, inverse = _distinct(x, y, weight)
         warm = self.warm_start and hasattr(self, "state_")
@@ -171,6 +173,8 @@ class Robust(BaseEstimator):
                 checkpoint=None if folder is None else folder / "final",
                 callback=lambda p: tell(0.6 + 0.4 * p.epoch / p.epochs),
             )
+        if not solution.status.converged:
+            warnings.warn(str(solution.status), ConvergenceWarning, stacklevel=4)
         self.t_, self.status_ = t, str(solution.status)
         self.history_ = [
             {"epoch": (i + 1) * solution.status.steps // max(1, len(solution.trace)), "loss": a,
@@ -204,7 +208,7 @@ class Robust(BaseEstimator):
 
     def _go_on(self, x: Array, y: Array, sample_weight: Any) -> None:
         """More rows: judged by the posterior so far, which then is their prior."""
-        weight = self._weights(sample_weight, x)
+        weight = inputs.weights(sample_weight, x)
         forget(self)
         distinct, inverse = _distinct(x, y, weight)
         rows = Rows(self.features_.apply(distinct.x), self._coded(distinct.y), distinct.weight)
@@ -239,10 +243,10 @@ class Robust(BaseEstimator):
             POSTERIORS[self.posterior](),
             before,
             self._law,
-            lambda t: Criterion(m=self.m, t=t, beta=beta, t_p=self.t_p),
+            lambda t: Criterion(m=self.m, t=t, beta=beta, t_p=float(self.t_p)),
             epochs,
-            self.batch_size,
-            self.learning_rate,
+            int(self.batch_size),
+            float(self.learning_rate),
         )
 
     def _prior(self) -> Prior:
@@ -301,53 +305,36 @@ class Robust(BaseEstimator):
         images = self._takes_images()
         if targets:
             options["y"] = targets[0]
-            if targets[0] is None:
-                options.pop("y_numeric", None)
-        try:
-            checked = validate_data(
-                self, x, reset=reset, ensure_2d=not images, allow_nd=images, **options
-            )
-        except ValueError as error:
-            if not any(words in str(error) for words in _TEXT):
-                raise
-            raise InvalidInput(
-                f"X must hold numbers, {error}. Code categories with "
-                "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer before this estimator."
-            ) from None
-        rows, *rest = checked if isinstance(checked, tuple) else (checked,)
-        rows = np.asarray(rows, float)
+        rows, *rest = inputs.checked(self, x, images=images, reset=reset, **options)
         if images and isinstance(self.network, str) and rows.ndim == 3:
             rows = rows[..., None]
         return (rows, *rest) if rest else rows
-
-    def _weights(self, sample_weight: Any, x: Array) -> FloatArray:
-        weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-        if weight.sum() == 0:
-            raise InvalidInput(
-                "sample_weight must not be 0 for all rows. Weight 1 counts a row once."
-            )
-        return np.asarray(weight)
 
     def _check_parameters(self) -> None:
         _check.members(self.m, infinite=False)
         if isinstance(self.t, str):
             _check.known("t", self.t, ["auto"])
         else:
-            _check.temperature(self.t)
+            _check.fraction(self.t, "t", _check.T_REMEDY)
         if isinstance(self.beta, str):
             _check.known("beta", self.beta, ["auto"])
         else:
-            _check.positive(self.beta, "beta", "Larger trusts the rows more, the prior less.")
+            _check.ordinary(self.beta, "beta", "Larger trusts the rows more, the prior less.")
         if isinstance(self.epochs, str):
             _check.known("epochs", self.epochs, ["auto"])
         else:
             _check.count(self.epochs, "epochs", "'auto' goes by the number of rows.")
-        _check.order(self.t_p, "t_p")
+        _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
         _check.count(self.batch_size, "batch_size", "128 is the default.")
-        _check.positive(self.learning_rate, "learning_rate", "0.01 is the default.")
+        _check.ordinary(self.learning_rate, "learning_rate", "0.01 is the default.")
         _check.known("posterior", self.posterior, list(POSTERIORS))
         if isinstance(self.network, str):
             _check.known("network", self.network, NETWORKS)
+        elif not hasattr(self.network, "unravel"):
+            raise InvalidInput(
+                f"network must be 'mlp', 'cnn' or a network of mtbayes.networks, got "
+                f"{self.network!r}."
+            )
         if not isinstance(self.hidden, (tuple, list)):
             raise InvalidInput(
                 f"hidden must list the units of each hidden layer, got {self.hidden!r}. Try (50,)."

@@ -111,8 +111,8 @@ class RobustClassifier(ClassifierMixin, Robust):
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise InvalidInput(
-                f"y must hold at least 2 classes, got 1 class: {_some(self.classes_)}. There is "
-                "nothing to tell apart."
+                f"y must hold at least 2 classes, got 1 class: {_some(self.classes_.tolist())}. "
+                "There is nothing to tell apart."
             )
         self._fit(x, self._codes(y), sample_weight, checkpoint)
         return self
@@ -141,11 +141,12 @@ class RobustClassifier(ClassifierMixin, Robust):
 
     def _codes(self, y: Array) -> Array:
         """Labels as whole numbers 0..C-1."""
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
+        known = set(self.classes_.tolist())
+        unknown = [v for v in dict.fromkeys(y.tolist()) if v not in known]
+        if unknown:
             raise InvalidInput(
                 f"y must hold labels seen before, got {_some(unknown)}. Known are "
-                f"{_some(self.classes_)}; partial_fit takes all of them as classes=[...]."
+                f"{_some(self.classes_.tolist())}; partial_fit takes all of them as classes=[...]."
             )
         return np.searchsorted(self.classes_, y)
 
@@ -220,7 +221,7 @@ class RobustClassifier(ClassifierMixin, Robust):
         return Outliers(self.law_.outlier_probability(raw, codes), self.classes_[suggested])
 
 
-def _some(labels: Array) -> str:
+def _some(labels: list[Any]) -> str:
     """The first labels, as text."""
-    shown = ", ".join(repr(v) for v in labels[:10].tolist())
+    shown = ", ".join(repr(v) for v in labels[:10])
     return shown + (", ..." if len(labels) > 10 else "")

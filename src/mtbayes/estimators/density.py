@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.cluster import kmeans_plusplus
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtbayes import _check
 from mtbayes.draws import Draws
 from mtbayes.errors import InvalidInput
+from mtbayes.estimators import inputs
 from mtbayes.estimators.base import Robust
 from mtbayes.estimators.choice import _CLEARLY, Recipe, Rows, compared, folds
 from mtbayes.estimators.scaling import Columns
@@ -187,7 +190,7 @@ class RobustDensity(DensityMixin, Robust):
         """Learn from rows X; y is ignored, sample_weight is how often each row counts."""
         self._check_parameters()
         x = self._checked(X, reset=True, ensure_min_samples=2)
-        weight = self._weights(sample_weight, x)
+        weight = inputs.weights(sample_weight, x)
         distinct, total, inverse = _distinct(x, weight)
         self.columns_ = Columns.of(distinct, total)
         z = self.columns_.apply(distinct)
@@ -205,6 +208,8 @@ class RobustDensity(DensityMixin, Robust):
             path = candidates[candidates.index(self.t_) :]
             own, heard = jax.random.fold_in(key, 1), lambda v: tell(0.8 + 0.2 * v)
             last = _walk(recipe, rows, total, path, own, heard)[0]
+        if not last.status.converged:
+            warnings.warn(str(last.status), ConvergenceWarning, stacklevel=2)
         self.status_ = str(last.status)
         self.members_ = _members(recipe, last.state, jax.random.fold_in(key, 2), _DRAWS)
         self.score_path_ = [] if found is None else found.table

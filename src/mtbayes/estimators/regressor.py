@@ -98,7 +98,7 @@ class RobustRegressor(RegressorMixin, Robust):
         """
         self._check_parameters()
         x, y = self._checked(X, y, reset=True, y_numeric=True)
-        self._fit(x, np.asarray(y, float), sample_weight, checkpoint)
+        self._fit(x, y, sample_weight, checkpoint)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:
@@ -107,9 +107,9 @@ class RobustRegressor(RegressorMixin, Robust):
         self._check_parameters()
         x, y = self._checked(X, y, reset=first, y_numeric=True)
         if first:
-            self._fit(x, np.asarray(y, float), sample_weight, None)
+            self._fit(x, y, sample_weight, None)
         else:
-            self._go_on(x, np.asarray(y, float), sample_weight)
+            self._go_on(x, y, sample_weight)
         return self
 
     def _check_parameters(self) -> None:
@@ -156,7 +156,9 @@ class RobustRegressor(RegressorMixin, Robust):
 
     def log_prob(self, X: Any, y: Any) -> FloatArray:
         """Log density of targets y, [n]."""
-        return self.predictive(X).log_prob(y)
+        found = self._predictive(X)
+        z = self.targets_.apply(_check.finite("y", y, "Drop such rows first."))
+        return np.asarray(found.log_prob(z) - np.log(self.targets_.scale))
 
     def uncertainty(self, X: Any) -> Uncertainty:
         """Variance of each row's target, split into noise and dispute among the members."""

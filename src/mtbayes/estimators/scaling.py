@@ -10,6 +10,7 @@ from mtbayes.types import Array, FloatArray
 
 _BEND = 3.0
 _FAR = 1e15  # for a target; its square is a number in single precision
+_WILD = 1e300  # what a larger target is taken for; sums of such are numbers
 _ENOUGH = 10_000  # rows for a quantile
 
 
@@ -60,15 +61,16 @@ class Targets(NamedTuple):
     @classmethod
     def of(cls, y: Array, weight: Array | None = None) -> Targets:
         """From targets y[n]; the scale is that of a standard deviation for a Gaussian."""
-        y = np.asarray(y, float)
+        y = np.clip(np.asarray(y, float), -_WILD, _WILD)
         low, middle, high = (float(v) for v in _quantiles(y, (0.25, 0.5, 0.75), weight))
         spread = (high / 2 - low / 2) / 1.349 * 2 or _std(y - middle, weight) or 1.0
-        return cls(middle, spread)
+        return cls(middle, max(spread, 1 / _WILD))
 
     def apply(self, y: Array) -> FloatArray:
         """Targets in units of the scale; one that is wild is as good as _FAR, whose square fits."""
         with np.errstate(over="ignore"):
-            return np.clip((np.asarray(y, float) - self.centre) / self.scale, -_FAR, _FAR)
+            z = np.clip(np.asarray(y, float), -_WILD, _WILD) - self.centre
+            return np.clip(z / self.scale, -_FAR, _FAR)
 
 
 class Columns(NamedTuple):
