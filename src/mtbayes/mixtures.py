@@ -127,14 +127,12 @@ class GaussianPredictive(NamedTuple):
     @property
     def aleatoric(self) -> FloatArray:
         """Mean of the members' variances, [n]: noise that more data would not remove."""
-        with np.errstate(over="ignore"):
-            return np.mean(np.square(self.stds, dtype=float), axis=0)
+        return np.mean(np.square(self.stds, dtype=float), axis=0)
 
     @property
     def epistemic(self) -> FloatArray:
         """Variance of the members' means, [n]: the members' dispute."""
-        with np.errstate(over="ignore"):
-            return np.var(self.means, axis=0, dtype=float)
+        return np.var(self.means, axis=0, dtype=float)
 
     @property
     def variance(self) -> FloatArray:
@@ -144,9 +142,7 @@ class GaussianPredictive(NamedTuple):
     @property
     def std(self) -> FloatArray:
         """Standard deviation of the mixture, [n]."""
-        unit = np.max(_double(self.stds), axis=0)  # the variance of 1e300 is no number
-        means = (_double(self.means) - self.mean) / unit
-        return unit * np.sqrt(GaussianPredictive(means, _double(self.stds) / unit).variance)
+        return np.sqrt(self.variance)
 
     def log_prob(self, y: Any) -> FloatArray:
         """Log density at y: a number, [n], or [n, k] for k points in each row."""

@@ -327,6 +327,7 @@ class Robust(BaseEstimator):
         _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
         _check.count(self.batch_size, "batch_size", "128 is the default.")
         _check.ordinary(self.learning_rate, "learning_rate", "0.01 is the default.")
+        _check.fraction(self.learning_rate, "learning_rate", "Larger steps never settle.")
         _check.known("posterior", self.posterior, list(POSTERIORS))
         if isinstance(self.network, str):
             _check.known("network", self.network, NETWORKS)

@@ -138,8 +138,9 @@ class RobustRegressor(RegressorMixin, Robust):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of each row, and its standard deviation if asked for."""
-        found = self.predictive(X)
-        return (found.mean, found.std) if return_std else found.mean
+        found = self._predictive(X)
+        mean = self.targets_.centre + self.targets_.scale * found.mean
+        return (mean, self.targets_.scale * found.std) if return_std else mean
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Low and high end of the central interval that holds the target with that probability."""
@@ -162,8 +163,12 @@ class RobustRegressor(RegressorMixin, Robust):
 
     def uncertainty(self, X: Any) -> Uncertainty:
         """Variance of each row's target, split into noise and dispute among the members."""
-        found = self.predictive(X)
-        return Uncertainty(found.aleatoric, found.epistemic)
+        found = self._predictive(X)
+        with np.errstate(over="ignore"):  # the variance of 1e300 is no number
+            return Uncertainty(
+                np.square(self.targets_.scale * np.sqrt(found.aleatoric)),
+                np.square(self.targets_.scale * np.sqrt(found.epistemic)),
+            )
 
     def certify(
         self,
@@ -190,4 +195,4 @@ class RobustRegressor(RegressorMixin, Robust):
         x, y = self._checked(X, y, reset=False, y_numeric=True)
         raw = self._raw(self.features_.apply(x))
         probability = self.law_.outlier_probability(raw, self.targets_.apply(y))
-        return Outliers(probability, self.predictive(X).mean)
+        return Outliers(probability, self.predict(X))
