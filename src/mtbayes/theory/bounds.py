@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +109,7 @@ def kl_inverse(risk: Array, budget: Array) -> FloatArray:
     return high
 
 
+@lru_cache(maxsize=256)
 def moment(n: int) -> float:
     """ξ(n) = Σ_k C(n,k) (k/n)^k (1-k/n)^(n-k), at least E exp(n·kl(R̂||R)); between √n and 2√n.
 
@@ -124,8 +126,8 @@ def moment(n: int) -> float:
 def beta_grid(n: int, width: float) -> FloatArray:
     """Values of β from 1/w to 8n/w: ξ(n) of them, as much as the kl form pays for its freedom.
 
-    Outside of this range the bound of Lemma 1 is no less than the loss's width. As many points as
-    that make the best of them as good as the best of all, and the kl form never looser (Pinsker).
+    Outside of this range the bound of Lemma 1 is hardly less than the loss's width. So many points
+    make the best of them as good as the best of all, and the kl form never looser (Pinsker).
     """
     return np.geomspace(1 / width, 8 * n / width, math.ceil(moment(n)))
 
@@ -291,8 +293,9 @@ def _by_hoeffding(
     scaled = grid * span.width  # for the loss in [0, 1]
     prices = {**prices, "for values of β": math.log(len(grid))}
     best = int(np.argmin(sum(prices.values()) / scaled + scaled / (8 * rows)))
-    parts = {name: price / scaled[best] for name, price in prices.items()}
-    parts["for spread"] = scaled[best] / (8 * rows)
+    at = float(scaled[best])
+    parts = {name: price / at for name, price in prices.items()}
+    parts["for spread"] = at / (8 * rows)
     # No loss is above its span: what is too much is taken back.
     parts["for the span"] = min(0.0, 1 - risk - sum(parts.values()))
     return parts, {"β": float(grid[best]), "values of β": float(len(grid))}
