@@ -31,6 +31,7 @@ def coin_kl(a, b):
         return first + ((1 - a) * mpmath.log((1 - a) / (1 - b)) if a < 1 else 0)
 
 
+@settings(deadline=None)
 @given(RISKS, st.floats(1e-6, 3))
 def test_kl_inverse_is_the_largest_risk_within_the_budget(risk, budget):
     found = float(kl_inverse(risk, budget))
@@ -65,7 +66,7 @@ def test_moment_lies_between_root_n_and_twice_that():
         assert math.sqrt(n) <= moment(n) <= 2 * math.sqrt(n)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(RISKS, st.floats(0, 300), st.integers(1, 100_000), st.floats(0.5, 0.999), st.floats(0, 0.95))
 def test_the_kl_form_is_never_looser_than_lemma_1(risk, complexity, n, confidence, t):
     span = log_t_span(t, density=2.0)

@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+
+from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
+from mtbayes.estimators.certificate import _parts, _prepared
+from mtbayes.theory.bounds import moment
+
+ADDED = ("empirical risk", "Monte Carlo error", "for ")
+
+
+def blobs(n, seed):
+    """Three classes in the plane, some of them in the wrong place."""
+    random = np.random.default_rng(seed)
+    y = random.integers(3, size=n)
+    centre = np.array([[0, 0], [3, 0], [0, 3]])[y]
+    return centre + random.normal(size=(n, 2)), np.array(["a", "b", "c"])[y]
+
+
+def estimator(**changes):
+    settings = {"m": 2, "t": 0.5, "hidden": (8,), "epochs": 20, "random_state": 0}
+    return RobustClassifier(**(settings | changes))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return blobs(900, 0)
+
+
+@pytest.fixture(scope="module")
+def certified(rows):
+    return estimator().certify(*rows)
+
+
+def test_the_certificate_of_the_predictor_holds_on_new_rows_and_says_something(certified):
+    x, y = blobs(5000, 1)
+    error = np.mean(certified.predictor.predict(x) != y)
+    assert error <= certified.value < error + 0.1
+    assert certified.statement == (
+        "With 95 % confidence the error rate of this classifier is at most "
+        f"{np.ceil(1e4 * certified.value) / 100:.4g} % on new rows drawn like these 450."
+    )
+
+
+def test_the_terms_account_for_the_value(certified):
+    terms = certified.terms
+    assert sum(v for k, v in terms.items() if k.startswith(ADDED)) == pytest.approx(certified.value)
+    assert (terms["rows"], terms["rows of the prior"]) == (450, 450)
+    assert terms["members"] == 100
+    wrong = terms["empirical risk"] * 450
+    assert wrong == pytest.approx(round(wrong), abs=1e-6)
+    # 100 members' density ratio: its mean is 100 KL, its spread about √(200 KL).
+    kl = terms["KL of a member (nats)"]
+    assert kl > 0
+    assert abs(terms["complexity (nats)"] - 100 * kl) < 5 * np.sqrt(200 * kl) + 1e-3
+
+
+def test_equal_seeds_give_equal_certificates(rows, certified):
+    again = estimator().certify(*rows)
+    assert again.value == certified.value
+    assert again.terms == certified.terms
+
+
+def test_nothing_but_the_posterior_sees_the_targets_of_the_bound_rows(rows):
+    x, y = rows
+    model = estimator()
+    first = _prepared(model, x, y, 0.95, 0.5, "error", 100)
+    keep = np.flatnonzero(np.isin(x[:, 0], _undone(first, x)))
+    assert len(keep) == 450
+    other = y.copy()
+    other[keep] = np.roll(np.array(["a", "b", "c"]), 1)[np.searchsorted(["a", "b", "c"], y[keep])]
+    second = _prepared(model, x, other, 0.95, 0.5, "error", 100)
+    np.testing.assert_array_equal(first.x, second.x)
+    np.testing.assert_array_equal(first.prior.mean, second.prior.mean)
+    assert first.predictor.law_.epsilon == second.predictor.law_.epsilon
+    assert not np.array_equal(first.y, second.y)
+    assert not np.array_equal(first.predictor.state_.mean, second.predictor.state_.mean)
+
+
+def _undone(case, x):
+    """First columns of the rows whose features are those of the bound."""
+    places = {row.tobytes(): i for i, row in enumerate(case.predictor.features_.apply(x))}
+    return x[[places[row.tobytes()] for row in case.x], 0]
+
+
+@pytest.mark.parametrize("of", ["member", "members", "ensemble"])
+def test_other_certificates_name_what_they_bound_and_pay_for_monte_carlo(rows, certified, of):
+    found = estimator().certify(*rows, of=of)
+    whose = {"member": "one member drawn", "members": "2 members drawn", "ensemble": "whole"}[of]
+    assert whose in found.statement
+    x, y = blobs(5000, 1)
+    assert np.mean(found.predictor.predict(x) != y) - 0.02 <= found.value < 0.35
+    assert sum(v for k, v in found.terms.items() if k.startswith(ADDED)) == pytest.approx(
+        found.value
+    )
+    if of == "ensemble":
+        values = [v for k, v in found.terms.items() if k.startswith("value by")]
+        assert (len(values), min(values)) == (found.terms["settings tried"], found.value)
+    else:
+        members = {"member": 1, "members": 2}[of]
+        assert found.terms["Monte Carlo error"] > 0
+        assert found.terms["complexity (nats)"] == pytest.approx(
+            members * found.terms["KL of a member (nats)"]
+        )
+
+
+def test_labels_that_the_prior_has_not_seen_are_errors(rows):
+    x, y = rows
+    _, keep, _ = _parts(estimator(), x, y, 0.5, _split_key())
+    strange = y.copy()
+    strange[keep[:90]] = "z"
+    bound = estimator().certify(x, strange)
+    assert bound.terms["empirical risk"] > 90 / 450
+    loss = estimator().certify(x, strange, risk="log_t")
+    assert loss.terms["empirical risk"] > 2 * 90 / 450
+
+
+def _split_key():
+    import jax
+
+    seed = np.random.RandomState(0).randint(2**31)
+    return jax.random.fold_in(jax.random.key(seed), 3)
+
+
+def test_copies_are_on_one_side_and_count_once():
+    x, y = blobs(40, 3)
+    learn, keep, copies = _parts(estimator(), np.tile(x, (3, 1)), np.tile(y, 3), 0.5, _split_key())
+    assert (len(learn), len(keep), copies) == (20, 20, 80)
+    assert not set(learn % 40) & set(keep % 40)
+
+
+def test_the_regressor_certifies_a_density_with_its_floor(rows):
+    random = np.random.default_rng(0)
+    x = random.normal(size=(800, 1))
+    y = 5 * x[:, 0] + random.normal(size=800)
+    model = RobustRegressor(m=2, t=0.5, hidden=(8,), epochs=40, random_state=0)
+    bound = model.certify(x, y)
+    predictor = bound.predictor
+    x_new = random.normal(size=(5000, 1))
+    y_new = 5 * x_new[:, 0] + random.normal(size=5000)
+    # In units of the targets' scale, as they are learned.
+    density = np.exp(predictor.log_prob(x_new, y_new)) * predictor.targets_.scale
+    risk = np.mean(2 * (1 - np.sqrt(density)))
+    assert risk <= bound.value < 2
+    floor = predictor.law_.scale * 0.02
+    peak = 1 / (floor * np.sqrt(2 * np.pi))
+    low, width = 2 * (1 - np.sqrt(peak)), 2 * np.sqrt(peak)
+    scaled = [(v - low) / width for v in (bound.terms["empirical risk"], bound.value)]
+    paid = scaled[0] * np.log(scaled[0] / scaled[1])
+    paid += (1 - scaled[0]) * np.log((1 - scaled[0]) / (1 - scaled[1]))
+    budget = (bound.terms["complexity (nats)"] + np.log(moment(400) / 0.05)) / 400
+    assert paid == pytest.approx(budget, rel=1e-6)
+    with pytest.raises(InvalidInput, match="risk must be one of 'log_t', got 'error'"):
+        model.certify(x, y, risk="error")
+
+
+def test_refusals_come_before_any_fit_and_say_what_to_do(rows):
+    with pytest.raises(InvalidInput, match=r"t must be below 1.*no upper limit.*error rate"):
+        estimator(t=1.0).certify(*rows, risk="log_t")
+    for confidence in (0.0, 1.0, 95):
+        with pytest.raises(InvalidInput, match=r"confidence must lie.*0\.95 is usual"):
+            estimator().certify(*rows, confidence=confidence)
+    for fraction in (0.0, 1.0):
+        with pytest.raises(InvalidInput, match=r"rows that the prior has seen.*try 0\.5"):
+            estimator().certify(*rows, prior_fraction=fraction)
+    with pytest.raises(InvalidInput, match="risk must be one of"):
+        estimator().certify(*rows, risk="accuracy")
+    with pytest.raises(InvalidInput, match="of must be one of 'members', 'member'"):
+        estimator().certify(*rows, of="membrs")
+
+
+@pytest.mark.slow
+def test_a_mixture_has_a_prior_for_each_of_its_components(rows):
+    bound = estimator(m=5, posterior="mixture").certify(*rows, of="members")
+    x, y = blobs(5000, 1)
+    assert np.mean(bound.predictor.predict(x) != y) <= bound.value < 0.3
+    # Components far from each other would cost hundreds of nats beside one common prior.
+    assert 0 < bound.terms["KL of a member (nats)"] < 5
