@@ -166,24 +166,27 @@ def test_gauss_newton_keeps_the_bend_of_the_loss_alone(x64):
 
 @pytest.fixture(scope="module")
 def network():
-    """A 2-4-2 classifier on 60 rows of which 9 have a wrong label, at the minimum of its J."""
+    """A 2-4-2 classifier on 180 rows, 27 with a wrong label, at the minimum of its J."""
     with jax.enable_x64(True):
         rng = np.random.default_rng(0)
-        x = rng.normal(size=(60, 2))
+        x = rng.normal(size=(180, 2))
         clean = (x[:, 0] + 0.5 * x[:, 1] ** 2 > 0.3).astype(int)
-        y = np.where(np.arange(60) < 9, 1 - clean, clean)
+        y = np.where(np.arange(180) < 27, 1 - clean, clean)
         test = rng.normal(size=(200, 2))
         target = (test[:, 0] + 0.5 * test[:, 1] ** 2 > 0.3).astype(int)
         model = Model(mlp((2, 4, 2)), Categorical(2))
         start = mean_field().init(jax.random.key(1), model)
         criterion = Criterion(m=5, t=0.8, beta=5.0)
-        found = influence(model, x, y, criterion, start, prior=prior(0.0, 1.0), draws=20, chunk=25)
+        found = influence(model, x, y, criterion, start, prior=prior(0.0, 1.0), draws=20, chunk=70)
         found, status = found.minimised(tol=1e-9)
     return found, status, test, target
 
 
 def test_left_out_rows_change_the_test_loss_as_predicted(x64, network):
-    """Rank correlation above .9 with refits; both are at minima to a gradient of 1e-9."""
+    """Rank correlation above .9 with refits; both are at minima to a gradient of 1e-9.
+
+    `benchmarks/influence.py refits` prints how exact a minimum must be: 1e-3 is enough.
+    """
     found, status, x, y = network
     assert status.converged
     assert status.residual < 1e-9
@@ -194,23 +197,22 @@ def test_left_out_rows_change_the_test_loss_as_predicted(x64, network):
         groups = at.log_density(at.state, x, y)
         return -float(jnp.mean(jax.nn.logsumexp(groups, axis=0) - math.log(len(groups))))
 
-    rows, actual = np.arange(0, 60, 3), []
+    rows, actual = np.arange(0, 180, 6), []
     for i in rows:
-        again, ended = found.minimised((np.arange(60) != i).astype(float))
+        again, ended = found.minimised((np.arange(180) != i).astype(float))
         assert ended.converged
         actual.append(loss(again) - loss(found))
     assert spearmanr(predicted[rows], actual).statistic > 0.9
     # Wrong rows do harm: without them the loss falls.
-    assert predicted[:9].mean() < 0 < predicted[9:].mean()
+    assert predicted[:27].mean() < 0 < predicted[27:].mean()
 
 
 @pytest.mark.parametrize("kind", ["hessian", "gauss_newton"])
 def test_matrix_free_is_the_dense_answer(x64, network, kind, monkeypatch):
-    found, _, x, y = network
-    found.curvature = Curvature(kind, damping=1e-3, tol=1e-10)
+    best, _, x, y = network
     heard = []
-    found.tell = heard.append
-    found._at(found._phi, found._rows, found._strength)
+    monkeypatch.setattr(best, "tell", heard.append)
+    found = best.with_curvature(Curvature(kind, damping=1e-3, tol=1e-10))
     dense = found.on_loss(x, y)
     assert "directly" in str(dense.status)
     state = found.on_state(found.x[:2], found.y[:2])

@@ -155,6 +155,13 @@ class Influence:
         sentence = f"{found.nit} Newton steps; the gradient's norm is {left:.1e}."
         return moved, Status(left <= tol, int(found.nit), left, sentence)
 
+    def with_curvature(self, curvature: Curvature) -> Influence:
+        """The same J and φ, another curvature; nothing is compiled again."""
+        other = copy.copy(self)
+        other.curvature = curvature
+        other._at(self._phi, self._rows, self._strength)
+        return other
+
     # What rows do.
 
     def on_state(self, x: Any, y: Any) -> Any:
