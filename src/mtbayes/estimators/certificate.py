@@ -30,7 +30,16 @@ from mtbayes.maths import log_t_from_log
 from mtbayes.posteriors import Prior
 from mtbayes.predictive import predictive
 from mtbayes.solve.gradient import Training, run
-from mtbayes.theory.bounds import Bound, Span, kl_inverse, log_t_span, moment, pac_bayes, sentence
+from mtbayes.theory.bounds import (
+    Bound,
+    Span,
+    checked_confidence,
+    kl_inverse,
+    log_t_span,
+    moment,
+    pac_bayes,
+    sentence,
+)
 from mtbayes.theory.sampling import (
     Loss,
     divergence,
@@ -43,7 +52,6 @@ from mtbayes.theory.sampling import (
 from mtbayes.theory.votes import log_t_factor, margin_for, order_factor, times
 from mtbayes.types import Array, FloatArray
 
-RISKS = ["error", "log_t"]
 OF = ["predictor", "member", "members", "ensemble"]
 # The whole ensemble's errors: members drawn, rows they may be wrong about, and the share of δ.
 _MANY, _BEYOND, _MARKOV = 500, 0.001, 0.1
@@ -87,7 +95,7 @@ def certify(
 ) -> Bound:
     """See `RobustClassifier.certify` and `RobustRegressor.certify`."""
     _check.known("of", of, OF)
-    pac_bayes(0.5, 0.0, 1, confidence=confidence)  # refuses a confidence before a long fit
+    checked_confidence(confidence)
     if risk == "log_t" and estimator.t != "auto":
         log_t_span(estimator.t)
     whole = estimator.m if risk == "log_t" else _MANY

@@ -178,7 +178,7 @@ def pac_bayes(
     >>> print(bound.statement)
     With 95 % confidence the risk is at most 0.0608 on new rows drawn like these 10,000.
     """
-    delta = 1 - _confidence(confidence)
+    delta = 1 - checked_confidence(confidence)
     _check.known("form", form, FORMS)
     _check.count(tried, "tried", "1 is a bound whose settings were fixed in advance.")
     values = _scaled(risk, span)
@@ -313,7 +313,8 @@ def _log_confidence(delta: float, order: float | None, tried: int = 1) -> float:
     return (2 * order - 1) / (order - 1) * math.log(2 * tried / delta)
 
 
-def _confidence(value: Any) -> float:
+def checked_confidence(value: Any) -> float:
+    """A number between 0 and 1, neither of both."""
     remedy = "0.95 is usual; 1 would need infinitely many rows."
     number = _check.fraction(value, "confidence", remedy)
     if number in (0.0, 1.0):
