@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 
-.PHONY: setup demo test test-slow bench bench-robustness lint format clean
+.PHONY: setup demo test test-slow bench bench-robustness certificates lint format clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,10 @@ bench: $(STAMP)
 bench-robustness: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/robustness.py $(ROBUSTNESS) --out $(OUT)/robustness
+
+# How tight certificates are, on MNIST from the folder in MTBAYES_DATA; half an hour or more.
+certificates: $(STAMP)
+	$(BIN)/python benchmarks/certificates.py --out $(OUT)/certificates
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
