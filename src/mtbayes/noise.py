@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.sparse import csr_array
 from scipy.special import entr, log_softmax, logsumexp
 from scipy.stats import chi2
@@ -93,6 +93,10 @@ class WrongLabels:
         before = np.maximum(predictive.entropy, _TINY)
         after = entr(np.exp(log_probs)).sum(axis=1)
         return ClassPredictive(log_probs, np.minimum(predictive.aleatoric / before, 1) * after)
+
+    def good(self, predictive: ClassPredictive, y: Array) -> FloatArray:
+        """Log probability of each given label if it is good, [n]."""
+        return np.asarray(self.calibrated(predictive).log_prob(y))
 
     def score(self, predictive: ClassPredictive, y: Array) -> FloatArray:
         """Log probability of each given label under the whole law, [n]."""
@@ -213,6 +217,10 @@ class WrongTargets:
 
         return logs_at
 
+    def good(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
+        """Log density of each target if it is good, [n]."""
+        return self._logs(predictive, y)[0]
+
     def score(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
         """Log density of each target under the whole law, [n]."""
         return np.asarray(logsumexp(self._logs(predictive, y), axis=0, b=self.shares[:, None]))
@@ -269,25 +277,31 @@ def _evidence(logs_at: Callable[[float], FloatArray], weight: Array, log_factor:
 
 def _explained(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
     """The best shares [k] of densities exp(logs[k, n]), and the mean log density of a row."""
-    shares = _shares(logs, weight)
+    shares = mixture_shares(logs, weight)
     total = logsumexp(logs, axis=0, b=shares[:, None])
     return shares, float(np.average(total, weights=weight))
 
 
-def _shares(logs: FloatArray, weight: Array) -> FloatArray:
-    """Weights [k] of a mixture of known densities exp(logs[k, n]), by EM: a concave problem."""
-    top = logs.max(axis=0)
-    densities = np.exp(logs - top)
-    shares = np.full(len(logs), 0.1 / max(len(logs) - 1, 1))
-    shares[0] = 0.9
+def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
+    """Weights [k] of the mixture of known densities exp(logs[k, n]) that explains rows best.
+
+    The problem is concave. Its dual variable is known, so that the weights need only be kept above
+    0: they sum to 1 at the best by themselves.
+    """
+    densities = np.exp(logs - logs.max(axis=0))
     mean_weight = weight / weight.sum()
-    for _ in range(_ROUNDS):
-        new = shares * ((densities / (shares @ densities + _TINY)) @ mean_weight)
-        done = np.abs(new - shares).max() < 1e-6
-        shares = new / new.sum()
-        if done:
-            break
-    return shares
+
+    def loss(shares: FloatArray) -> tuple[float, FloatArray]:
+        mixed = shares @ densities + _TINY
+        return float(shares.sum() - np.log(mixed) @ mean_weight), 1 - densities @ (
+            mean_weight / mixed
+        )
+
+    start = np.full(len(logs), 1 / len(logs))
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(logs), tol=1e-10
+    ).x
+    return np.asarray(found / found.sum())
 
 
 def _profile(logs_at: Callable[[float], FloatArray], weight: Array, level: float) -> Contamination:
@@ -395,9 +409,9 @@ class WrongPoints:
     def _shares(self) -> FloatArray:
         return np.array([1 - self.epsilon, self.epsilon])
 
-    def log_prob(self, predictive: PointPredictive) -> FloatArray:
-        """Log density of each row under the calibrated members, [n]."""
-        return predictive.log_prob(self.scale, len(self.low))
+    def good(self, predictive: PointPredictive, x: Array) -> FloatArray:
+        """Log density of each row if it is good, [n]."""
+        return self._logs(predictive, x)[0]
 
     def score(self, predictive: PointPredictive, x: Array) -> FloatArray:
         """Log density of each row under the whole law, [n]."""

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from mtbayes.criteria import Criterion
 from mtbayes.estimators import choice
-from mtbayes.estimators.choice import Recipe, Rows, choose, folds
+from mtbayes.estimators.choice import Recipe, Rows, View, choose, compared, folds
 from mtbayes.likelihoods import Gaussian
 from mtbayes.mixtures import ClassPredictive, GaussianPredictive
 from mtbayes.models import Model
 from mtbayes.networks import mlp
-from mtbayes.noise import Contamination, WrongTargets
+from mtbayes.noise import WrongTargets
 from mtbayes.posteriors import mean_field, prior
 
 KEY = jax.random.key(3)
@@ -25,33 +25,30 @@ def rows_of(n):
     return Rows(np.zeros((n, 1)), np.zeros(n), np.ones(n))
 
 
-class Known(NamedTuple):
-    """A law whose scores are the predictive's means."""
+class Law(NamedTuple):
+    """All that the table takes of a law."""
 
     epsilon: float
 
-    @classmethod
-    def fit(cls, predictive, y, weight):
-        return cls(float(predictive.means.max()))
 
-    def score(self, predictive, y):
-        return predictive.means[0]
+def view(good, wrong=0.0, explained=0.0, epsilon=0.0):
+    """Rows with log probabilities `good` that one t holds for wrong with some probability."""
+    good = np.asarray(good, float)
+    return View(
+        Law(epsilon),
+        *(np.broadcast_to(v, good.shape).astype(float) for v in (explained, good, wrong)),
+    )
 
-    def contamination(self, predictive, y, weight):
-        return Contamination(0.0, 0.0, 0.1)  # perhaps no wrong row at all
 
-
-class Dirty(Known):
-    """The same with rows that are clearly wrong."""
-
-    def contamination(self, predictive, y, weight):
-        return Contamination(0.3, 0.2, 0.4)
+def best_of(views, weight=None, *, dirty=False, candidates=(1.0, 0.7, 0.4)):
+    weight = np.ones(len(views[0].good)) if weight is None else weight
+    return compared(candidates[: len(views)], views, weight, lambda _: dirty)
 
 
 # Folds.
 
 
-@pytest.mark.parametrize(("n", "count"), [(3, 3), (20, 5), (999, 5), (1000, 3), (5000, 2)])
+@pytest.mark.parametrize(("n", "count"), [(3, 3), (20, 5), (4999, 5), (5000, 3)])
 def test_folds_are_even_and_as_many_as_rows_ask_for(n, count):
     fold = folds(rows_of(n), KEY)
     sizes = np.bincount(fold)
@@ -94,56 +91,66 @@ def test_rows_come_back_in_their_order_whatever_the_folds(order, count):
 # The best.
 
 
-def test_best_t_has_the_highest_weighted_mean_score():
+def test_best_t_has_the_highest_weighted_mean_log_probability():
     # Unweighted, the first is the better by far: 3 against 2.
-    scores = np.array([[9.0, 0.0, 0.0], [0.0, 3.0, 3.0], [0.0, 2.0, 3.0]])
-    weight = np.array([1.0, 44.0, 55.0])
-    unseen = [GaussianPredictive(s[None], np.ones((1, 3))) for s in scores]
-    recipe = Recipe(None, None, None, Known, Criterion, 1, 1, 0.1)
-    rows = Rows(np.zeros((3, 1)), np.zeros(3), weight)
-    found = choice._best(recipe, rows, (1.0, 0.7, 0.4), unseen)
-    assert found.t == 0.7
-    assert found.unseen is unseen[1]
-    assert found.law == Known(3.0)
-    assert [set(row) for row in found.table] == [{"t", "score", "error", "contamination"}] * 3
-    assert [row["t"] for row in found.table] == [1.0, 0.7, 0.4]
-    assert [row["contamination"] for row in found.table] == [9.0, 3.0, 3.0]
-    np.testing.assert_allclose([row["score"] for row in found.table], [0.09, 2.97, 2.53])
-    assert found.table[1]["error"] == 0
-    assert all(row["error"] > 0 for row in (found.table[0], found.table[2]))
+    views = [
+        view([9.0, 0.0, 0.0], epsilon=0.1),
+        view([0.0, 3.0, 3.0], epsilon=0.2),
+        view([0.0, 2.0, 3.0], epsilon=0.3),
+    ]
+    taken, table = best_of(views, np.array([1.0, 44.0, 55.0]), dirty=True)
+    assert taken == 1
+    assert [row["t"] for row in table] == [1.0, 0.7, 0.4]
+    assert [row["contamination"] for row in table] == [0.1, 0.2, 0.3]
+    np.testing.assert_allclose([row["score"] for row in table], [0.09, 2.97, 2.53])
+    assert table[1]["error"] == 0
+    assert all(row["error"] > 0 for row in (table[0], table[2]))
+
+
+def test_rows_count_as_much_as_they_are_good():
+    # The last row is wrong, as all agree: what a t says about it does not matter.
+    wrong = [0.0, 0.0, 1.0]
+    _, table = best_of([view([-1.0, -3.0, -50.0], wrong), view([-1.0, -1.0, -900.0], wrong)])
+    np.testing.assert_allclose([row["score"] for row in table], [-2.0, -1.0])
+
+
+def test_good_row_that_one_t_rejects_costs_that_t_its_log_probability():
+    """By its own law t = 0.7 would lose next to nothing: it takes the row for a wrong one."""
+    row_is_good = view([-1.0, -1.0, -1.0], [0.0, 0.0, 0.0], explained=[-1.0, -1.0, -1.0])
+    row_is_wrong = view([-1.0, -1.0, -30.0], [0.0, 0.0, 1.0], explained=[-1.0, -1.0, -3.0])
+    taken, table = best_of([row_is_good, row_is_wrong], dirty=True)
+    assert taken == 0
+    np.testing.assert_allclose([row["score"] for row in table], [-1.0, -32 / 3], rtol=1e-6)
+
+
+def test_view_that_explains_nothing_has_no_say_on_which_rows_are_good():
+    rng = np.random.default_rng(0)
+    wrong = rng.random(300) < 0.3
+    # t = 1 knows nothing: every row is as likely wrong as any. t = 0.7 knows.
+    ignorant = view(np.full(300, -0.7), 0.3, explained=-0.7)
+    sharp = view(
+        np.where(wrong, -20.0, -0.1), wrong.astype(float), explained=np.where(wrong, -1.2, -0.4)
+    )
+    taken, table = best_of([ignorant, sharp], dirty=True)
+    assert taken == 1
+    np.testing.assert_allclose(table[1]["score"], -0.1, atol=1e-3)
 
 
 def test_error_is_that_of_a_mean_of_paired_differences():
-    scores = np.random.default_rng(0).normal(size=(2, 50))
-    scores[0] += 1
-    unseen = [GaussianPredictive(s[None], np.ones((1, 50))) for s in scores]
-    recipe = Recipe(None, None, None, Known, Criterion, 1, 1, 0.1)
-    table = choice._best(recipe, rows_of(50), (1.0, 0.5), unseen).table
-    expected = np.std(scores[1] - scores[0]) / np.sqrt(50)
+    good = np.random.default_rng(0).normal(size=(2, 50))
+    good[0] += 1
+    _, table = best_of([view(v) for v in good])
+    expected = np.std(good[1] - good[0]) / np.sqrt(50)
     np.testing.assert_allclose(table[1]["error"], expected, rtol=1e-12)
 
 
-def test_largest_t_within_one_standard_error_of_the_best_is_taken():
+def test_largest_t_within_two_standard_errors_of_the_best_is_taken_unless_rows_are_dirty():
     noise = np.random.default_rng(1).normal(size=50)
     noise = (noise - noise.mean()) / noise.std()  # an error of 1/√50 = 0.14 for the mean of 50
-    ahead = np.array([0.0, 0.1, 0.2])
-    scores = np.zeros((3, 50))
-    scores[:2] = noise
-    unseen = [GaussianPredictive(s[None], np.ones((1, 50))) for s in scores + ahead[:, None]]
-    recipe = Recipe(None, None, None, Known, Criterion, 1, 1, 0.1)
-    # The last is the best; the first is 0.2 behind, more than an error, the second 0.1.
-    found = choice._best(recipe, rows_of(50), (1.0, 0.7, 0.4), unseen)
-    assert found.t == 0.7
-    assert found.unseen is unseen[1]
-
-
-def test_best_t_is_taken_where_rows_are_clearly_wrong():
-    noise = np.random.default_rng(1).normal(size=50)
-    scores = np.stack([noise, noise[::-1] + 0.01])
-    unseen = [GaussianPredictive(s[None], np.ones((1, 50))) for s in scores]
-    for law, t in ((Known, 1.0), (Dirty, 0.4)):
-        recipe = Recipe(None, None, None, law, Criterion, 1, 1, 0.1)
-        assert choice._best(recipe, rows_of(50), (1.0, 0.4), unseen).t == t
+    # The last is the best; the first is 0.4 behind, more than two errors, the second 0.2.
+    views = [view(noise - 0.4), view(noise - 0.2), view(np.zeros(50))]
+    assert best_of(views, dirty=False)[0] == 1
+    assert best_of(views, dirty=True)[0] == 2
 
 
 # All of it.
@@ -213,3 +220,16 @@ def test_row_does_not_judge_a_fit_that_has_seen_it():
     fold = folds(rows_of(25), jax.random.fold_in(KEY, 0))
     same = np.all(one.means == two.means, axis=0)
     np.testing.assert_array_equal(same, fold == fold[7])
+
+
+def test_many_rows_are_compared_on_two_folds_and_all_are_judged():
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-1, 1, (1000, 1)).astype(np.float32)
+    y = (2 * x[:, 0] + 0.3 * rng.normal(size=1000)).astype(np.float32)
+    told = []
+    found = choose(recipe_of(10), Rows(x, y, np.ones(1000)), (1.0, 0.9), KEY, tell=told.append)
+    assert np.corrcoef(found.unseen.mean, x[:, 0])[0, 1] > 0.95
+    assert found.unseen.means.shape[1] == 1000
+    # A fold has 8 epochs at the middle t, then 2 for each candidate that it compares.
+    assert len(told) == 2 * (8 + 2 * 2) + 3 * (8 + 2)
+    assert told[-1] == pytest.approx(1)

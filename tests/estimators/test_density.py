@@ -76,7 +76,7 @@ def test_law_finds_scale_and_share_of_outliers():
     law = WrongPoints.of_points(x).fit(unseen, x, np.ones(len(x)))
     assert law.scale == pytest.approx(2, rel=0.05)
     assert law.epsilon == pytest.approx(0.1, abs=0.02)
-    np.testing.assert_allclose(law.log_prob(unseen)[1:9], norm.logpdf(x[1:9, 0]), atol=0.2)
+    np.testing.assert_allclose(law.good(unseen, x)[1:9], norm.logpdf(x[1:9, 0]), atol=0.2)
 
 
 def test_box_of_a_constant_column_has_a_volume():
@@ -297,7 +297,7 @@ def test_bad_rows_are_named(x, said):
         ({"m": 2.5}, "m must be a whole number"),
         ({"t": 1.5}, r"t must lie in \[0, 1\]"),
         ({"t": "low"}, "t must be one of 'auto'"),
-        ({"beta": -1}, "beta must be"),
+        ({"beta": -1}, "beta must lie"),
         ({"epochs": 0}, "epochs must be"),
     ],
 )

@@ -1,14 +1,16 @@
 """Choose t from dirty rows: fit folds at several t, score rows that a fit has not seen.
 
-The score of t is the mean log probability of held-out rows under the law that fits them best: good
-rows from the calibrated predictive, wrong ones from a noise law (`mtbayes.noise`). Rows are dirty
-where they are held out too; the law is what makes them fair judges.
+Rows are dirty where they are held out too. So each fit gets the law that explains its held-out rows
+best: good ones from the calibrated predictive, wrong ones from a noise law (`mtbayes.noise`). The
+laws of all t, stacked, say how likely each row is good. The score of t is the mean log probability
+of the rows, each counting as much as it is good. (The mean log probability under the law of t
+itself would be blind to what a fit at small t is worst at: a good row it is sure to be wrong
+costs no more there than a row that is wrong.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +18,16 @@ import jax
 import numpy as np
 
 from mtbayes.criteria import Criterion
+from mtbayes.noise import mixture_shares
 from mtbayes.predictive import predictive
 from mtbayes.solve.checkpoint import Checkpoint
-from mtbayes.solve.gradient import Progress, Training, run
+from mtbayes.solve.gradient import Training, run
 from mtbayes.types import Array, FloatArray
 
 _SHARE = 0.2  # of a fit's epochs, for each candidate
 _MIDDLE = 0.7  # the t from which they start
 _CLEARLY = 0.005  # wrong rows, at least, for data to count as dirty
+_LOWEST = -1e6  # log probability that is told from a lower one
 _DRAWS = 30
 
 
@@ -59,9 +63,9 @@ class Choice(NamedTuple):
 
 
 def folds(rows: Rows, key: Array) -> FloatArray:
-    """The fold of each row: five where rows are few, two where they are many."""
+    """The fold of each row: five where rows are few, three where they are many."""
     n = len(rows.y)
-    count = min(5 if n < 1000 else 3 if n < 5000 else 2, n)
+    count = min(5 if n < 5000 else 3, n)
     order = np.asarray(jax.random.permutation(key, n))
     fold = np.empty(n, int)
     fold[order] = np.arange(n) % count
@@ -77,57 +81,91 @@ def choose(
     checkpoint: Path | None = None,
     tell: Callable[[float], None] = lambda _: None,
 ) -> Choice:
-    """Fit each fold's complement at all `candidates`; `tell` hears the share that is done."""
+    """Compare all `candidates` on some folds, then fit the others with the best.
+
+    checkpoint: a folder; tell: hears the share that is done
+    """
     fold = folds(rows, jax.random.fold_in(key, 0))
     count = int(fold.max()) + 1
-    # Chunks of one length for all fits, so that one compiled program serves them.
-    chunk = max(1, round(_SHARE * recipe.epochs / 2))
-    whole = chunk * max(2, round(recipe.epochs / chunk))
-    # One candidate is fitted from scratch; several go out from one fit, all equally far.
-    lengths = (
-        [whole] if len(candidates) == 1 else [whole - 2 * chunk, *[2 * chunk] * len(candidates)]
-    )
-    values = candidates if len(candidates) == 1 else (_MIDDLE, *candidates)
-    total, done = count * sum(lengths), 0
-    unseen: list[list[Any]] = [[None] * count for _ in values]
-    for k in range(count):
-        out, start = fold == k, None
-        for i, (t, epochs) in enumerate(zip(values, lengths, strict=True)):
-            own = jax.random.fold_in(key, 1 + k * len(values) + i)
-            training = Training(
-                recipe.model,
-                recipe.criterion(t),
-                rows.x,
-                rows.y,
-                key=own,
-                posterior=recipe.posterior,
-                prior=recipe.prior,
-                weight=np.where(out, 0.0, rows.weight),
-                learning_rate=recipe.learning_rate,
-                epochs=max(chunk, epochs),
-                batch_size=recipe.batch_size,
-                start=start,
-                chunk=chunk,
-            )
-            saved = None
-            if checkpoint is not None:
-                saved = Checkpoint(checkpoint / f"fold-{k}-{i}", training.fingerprint())
-            heard = partial(_heard, tell, done, total)
-            state = run(training, saved=saved, callback=heard).state
-            done += epochs
-            if i == 0 and len(values) > 1:
-                start = state
-                continue
-            unseen[i][k] = predictive(
-                recipe.model, recipe.posterior, state, rows.x[out], key=own, draws=_DRAWS
-            )
-    unseen = unseen[-len(candidates) :]
-    joined = [_in_order(parts, fold) for parts in unseen]
-    return _best(recipe, rows, candidates, joined)
+    looked = count if len(candidates) == 1 or len(rows.y) < 1000 else 2
+    work = _Folds(recipe, rows, fold, key, checkpoint, tell)
+    work.total = looked * work.cost(len(candidates)) + (count - looked) * work.cost(1)
+    parts = [work.fits(k, candidates) for k in range(looked)]
+    seen = fold < looked
+    some = Rows(rows.x[seen], rows.y[seen], rows.weight[seen])
+    unseen = [_in_order(list(each), fold[seen]) for each in zip(*parts, strict=True)]
+    best, table = _best(recipe, some, candidates, unseen)
+    t = candidates[best]
+    rest = [work.fits(k, (t,))[0] for k in range(looked, count)]
+    whole = _in_order([*(part[best] for part in parts), *rest], fold)
+    return Choice(t, recipe.law.fit(whole, rows.y, rows.weight), whole, table)
 
 
-def _heard(tell: Callable[[float], None], before: int, total: int, progress: Progress) -> None:
-    tell((before + progress.epoch) / total)
+class _Folds:
+    """Fits of folds' complements, all with chunks of one length: one compiled program serves all.
+
+    Every fit starts at one t, in the middle, and ends at its own, so that candidates differ in
+    nothing else and share most of the work.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        rows: Rows,
+        fold: FloatArray,
+        key: Array,
+        checkpoint: Path | None,
+        tell: Callable[[float], None],
+    ) -> None:
+        self.recipe, self.rows, self.fold, self.key = recipe, rows, fold, key
+        self.checkpoint, self.tell = checkpoint, tell
+        self.chunk = max(1, round(_SHARE * recipe.epochs / 2))
+        self.first = self.chunk * max(1, round(recipe.epochs / self.chunk) - 2)
+        self.total, self.done = 0, 0
+
+    def cost(self, candidates: int) -> int:
+        """Epochs of a fold."""
+        return self.first + 2 * self.chunk * candidates
+
+    def fits(self, k: int, candidates: tuple[float, ...]) -> list[Any]:
+        """The predictive of fold k by a fit to the others, for each candidate."""
+        start = self._fit(k, _MIDDLE, self.first, None)
+        states = [self._fit(k, t, 2 * self.chunk, start) for t in candidates]
+        r, out = self.recipe, self.fold == k
+        own = jax.random.fold_in(self.key, 1 + k)
+        return [
+            predictive(r.model, r.posterior, state, self.rows.x[out], key=own, draws=_DRAWS)
+            for state in states
+        ]
+
+    def _fit(self, k: int, t: float, epochs: int, start: Any) -> Any:
+        r, name = self.recipe, f"fold-{k}-{'start' if start is None else f'{t:g}'}"
+        training = Training(
+            r.model,
+            r.criterion(t),
+            self.rows.x,
+            self.rows.y,
+            key=jax.random.fold_in(jax.random.fold_in(self.key, 1 + k), round(1000 * t)),
+            posterior=r.posterior,
+            prior=r.prior,
+            weight=np.where(self.fold == k, 0.0, self.rows.weight),
+            learning_rate=r.learning_rate,
+            epochs=epochs,
+            batch_size=r.batch_size,
+            start=start,
+            chunk=self.chunk,
+        )
+        saved = None
+        if self.checkpoint is not None:
+            saved = Checkpoint(self.checkpoint / name, training.fingerprint())
+        before = self.done
+        state = run(
+            training,
+            saved=saved,
+            callback=lambda p: self.tell((before + p.epoch) / self.total),
+        ).state
+        self.done += epochs
+        return state
 
 
 def _in_order(parts: list[Any], fold: FloatArray) -> Any:
@@ -137,42 +175,74 @@ def _in_order(parts: list[Any], fold: FloatArray) -> Any:
     return jax.tree.map(lambda *each: np.concatenate(each, axis).take(place, axis), *parts)
 
 
-def _best(recipe: Recipe, rows: Rows, candidates: tuple[float, ...], unseen: list[Any]) -> Choice:
+def _best(
+    recipe: Recipe, rows: Rows, candidates: tuple[float, ...], unseen: list[Any]
+) -> tuple[int, list[dict[str, float]]]:
+    """The place of the t to take, by the predictives of rows that were held out."""
     laws = [recipe.law.fit(p, rows.y, rows.weight) for p in unseen]
-    scores = np.stack([law.score(p, rows.y) for law, p in zip(laws, unseen, strict=True)])
-    best, table = compared(
-        candidates,
-        laws,
-        scores,
-        rows.weight,
-        lambda i: laws[i].contamination(unseen[i], rows.y, rows.weight).low > _CLEARLY,
-    )
-    return Choice(candidates[best], laws[best], unseen[best], table)
+    views = [View.of(law, p, rows.y) for law, p in zip(laws, unseen, strict=True)]
+
+    def dirty(i: int) -> bool:
+        return bool(laws[i].contamination(unseen[i], rows.y, rows.weight).low > _CLEARLY)
+
+    return compared(candidates, views, rows.weight, dirty)
+
+
+class View(NamedTuple):
+    """Held-out rows as one t sees them."""
+
+    law: Any
+    explained: FloatArray
+    """Log probability under the whole law, [n]."""
+    good: FloatArray
+    """Log probability of a row that is good, [n]."""
+    wrong: FloatArray
+    """Probability that a row is wrong, [n]."""
+
+    @classmethod
+    def of(cls, law: Any, unseen: Any, y: Array) -> View:
+        """What a law says about rows y beside their predictive."""
+        return cls(
+            law, law.score(unseen, y), law.good(unseen, y), law.outlier_probability(unseen, y)
+        )
 
 
 def compared(
     candidates: tuple[float, ...],
-    laws: list[Any],
-    scores: FloatArray,
+    views: list[View],
     weight: FloatArray,
     dirty: Callable[[int], bool],
 ) -> tuple[int, list[dict[str, float]]]:
-    """The place of the t to take by scores [candidates, n], and the table behind it.
+    """The place of the t to take, and the table behind it.
 
     dirty: whether there are clearly wrong rows, as seen from a candidate
     """
-    share = weight / weight.sum()
-    mean = scores @ share
+    trust = weight * (1 - _stacked(views, weight))
+    share = trust / trust.sum()
+    good = np.maximum([view.good for view in views], _LOWEST)
+    mean = good @ share
     best = int(np.argmax(mean))
     # How sure it is that a t is worse than the best: rows are paired.
-    gap = scores[best] - scores
+    gap = good[best] - good
     behind = gap @ share
     error = np.sqrt(np.square(gap - behind[:, None]) @ share / weight.sum())
-    # Where rows may well be clean, the largest t within one standard error of the best: a smaller
+    # Where rows may well be clean, the largest t within two standard errors of the best: a smaller
     # one costs rows that are merely unusual.
-    taken = best if dirty(best) else int(np.flatnonzero(behind <= error)[0])
+    taken = best if dirty(best) else int(np.flatnonzero(behind <= 2 * error)[0])
     table = [
-        {"t": t, "score": float(s), "error": float(e), "contamination": law.epsilon}
-        for t, s, e, law in zip(candidates, mean, error, laws, strict=True)
+        {"t": t, "score": float(s), "error": float(e), "contamination": view.law.epsilon}
+        for t, s, e, view in zip(candidates, mean, error, views, strict=True)
     ]
     return taken, table
+
+
+def _stacked(views: list[View], weight: FloatArray) -> FloatArray:
+    """Probability [n] that a row is wrong, under the mixture of all views that explains rows best.
+
+    A view that knows little, as that of t = 1 on very dirty rows, gets no say.
+    """
+    explained = np.stack([view.explained for view in views])
+    shares = mixture_shares(explained, weight)
+    says = shares[:, None] * np.exp(explained - explained.max(axis=0))
+    says /= says.sum(axis=0)
+    return np.asarray(np.sum(says * np.stack([view.wrong for view in views]), axis=0))

@@ -23,7 +23,7 @@ from mtbayes.draws import Draws
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
 from mtbayes.estimators.base import Robust
-from mtbayes.estimators.choice import _CLEARLY, Recipe, Rows, compared, folds
+from mtbayes.estimators.choice import _CLEARLY, Recipe, Rows, View, compared, folds
 from mtbayes.estimators.scaling import Columns
 from mtbayes.noise import PointPredictive, WrongPoints
 from mtbayes.posteriors import Mixture, Prior, prior
@@ -217,7 +217,7 @@ class RobustDensity(DensityMixin, Robust):
         unseen = self._raw(z) if found is None else found.unseen
         self.contamination_ = self.law_.contamination(unseen, z, total)
         self.outlier_probability_ = self.law_.outlier_probability(unseen, z)[inverse]
-        log_prob = self.law_.log_prob(self._raw(z))
+        log_prob = self.law_.good(self._raw(z), z)
         self.row_weight_ = np.exp((1 - self.t_) * (log_prob - log_prob.max()))[inverse]
         left_out = inverse < 0
         if left_out.any():  # rows of weight 0: no fit has seen them
@@ -249,7 +249,7 @@ class RobustDensity(DensityMixin, Robust):
     def score_samples(self, X: Any) -> FloatArray:
         """Log density of each row, [n]."""
         z = self._units(X)
-        return self.law_.log_prob(self._raw(z)) - np.log(self.columns_.scale).sum()
+        return self.law_.good(self._raw(z), z) - np.log(self.columns_.scale).sum()
 
     def score(self, X: Any, y: Any = None) -> float:
         """Log density of all rows together; y is ignored."""
@@ -291,17 +291,16 @@ def _choose(
     def beside(i: int) -> PointPredictive:
         return _unseen([part[i] for part in parts], z, fold)
 
-    law, laws, scores = WrongPoints.of_points(z), [], []
+    law, views = WrongPoints.of_points(z), []
     for i in range(len(candidates)):
         unseen = beside(i)
-        laws.append(law.fit(unseen, z, rows.weight))
-        scores.append(laws[-1].score(unseen, z))
+        views.append(View.of(law.fit(unseen, z, rows.weight), unseen, z))
 
     def dirty(i: int) -> bool:
-        return laws[i].contamination(beside(i), z, rows.weight).low > _CLEARLY
+        return bool(views[i].law.contamination(beside(i), z, rows.weight).low > _CLEARLY)
 
-    taken, table = compared(candidates, laws, np.stack(scores), rows.weight, dirty)
-    return _Found(candidates[taken], laws[taken], beside(taken), table)
+    taken, table = compared(candidates, views, rows.weight, dirty)
+    return _Found(candidates[taken], views[taken].law, beside(taken), table)
 
 
 def _walk(
