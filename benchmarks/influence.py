@@ -68,10 +68,10 @@ def refits(n):
         try:
             predicted = at.on_loss(*test).without()[left]
             rank = f"{spearmanr(predicted, actual).statistic:.3f}"
-            slope = f"{np.polyfit(predicted, actual, 1)[0]:.2f}"
+            rank += f", actual/predicted {np.median(actual / predicted):.2f} (median)"
         except InvalidInput as error:
-            rank = slope = f"none ({error})"
-        print(f"predicted at a gradient of {status.residual:.0e}: rank {rank}, slope {slope}")
+            rank = f"none. {str(error).split(':')[0]}"
+        print(f"predicted at a gradient of {status.residual:.0e}: rank {rank}")
     predicted = best.on_loss(*test).without()[left]
     for tol in TOLERANCES:
         ended = [best.minimised(weight, tol=tol)[0] for weight in without]
