@@ -77,6 +77,7 @@ def test_bad_input_is_named(problem):
         cloud.influence(x_test, y_test)
 
 
+@pytest.mark.slow
 def test_a_wrong_target_does_most_harm_and_partial_fit_ends_it():
     x = np.linspace(-1, 1, 19)[:, None]  # too few for folds
     clean = x[:, 0] ** 2

@@ -207,7 +207,7 @@ def test_left_out_rows_change_the_test_loss_as_predicted(x64, network):
     assert predicted[:27].mean() < 0 < predicted[27:].mean()
 
 
-@pytest.mark.parametrize("kind", ["hessian", "gauss_newton"])
+@pytest.mark.parametrize("kind", [pytest.param("hessian", marks=pytest.mark.slow), "gauss_newton"])
 def test_matrix_free_is_the_dense_answer(x64, network, kind, monkeypatch):
     best, _, x, y = network
     heard = []
@@ -234,6 +234,7 @@ def test_matrix_free_is_the_dense_answer(x64, network, kind, monkeypatch):
     np.testing.assert_allclose(free.of(found.x[:2], found.y[:2]), inner, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_every_model_and_posterior_has_an_influence():
     """Also networks without a forward derivative: a window's maximum after a convolution."""
     rng = np.random.default_rng(0)
