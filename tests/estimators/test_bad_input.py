@@ -16,7 +16,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import mtbayes
 from mtbayes import InvalidInput, RobustClassifier, RobustDensity, RobustRegressor
 from mtbayes.estimators import base, density
+from mtbayes.estimators.choice import View, compared
 from mtbayes.estimators.scaling import Targets
+from mtbayes.noise import WrongLabels
 
 # One shape of rows for all tests, so that compiled programs are shared.
 N = 12
@@ -350,6 +352,17 @@ def test_weights_that_leave_little_still_give_numbers(kind):
     weight = np.full(N, 1e-9)
     weight[:2] = 1e6, 1e6
     assert all_finite(fresh(kind).fit(X, TARGETS[kind], sample_weight=weight), X)
+
+
+# A law that holds every row for wrong.
+
+
+def test_t_is_chosen_where_no_row_looks_good():
+    law = WrongLabels()
+    views = [View(law, np.zeros(3), np.full(3, good), np.ones(3)) for good in (-2.0, -1.0)]
+    taken, table = compared((1.0, 0.5), views, np.ones(3), lambda _: True)
+    assert taken == 1
+    assert [row["score"] for row in table] == [-2, -1]
 
 
 # Parameters and arguments.

@@ -218,6 +218,8 @@ def compared(
     dirty: whether there are clearly wrong rows, as seen from a candidate
     """
     trust = weight * (1 - _stacked(views, weight))
+    if trust.sum() == 0:  # no row looks good: none is a better judge than another
+        trust = weight
     share = trust / trust.sum()
     good = np.maximum([view.good for view in views], _LOWEST)
     mean = good @ share
