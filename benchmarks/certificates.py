@@ -34,7 +34,7 @@ from mtbayes.theory.sampling import log_t_loss, mean_losses, wrong
 MEMBERS, ORDERS = (1, 2, 5, 10), (0.0, 0.3, 0.5, 0.7, 0.9)
 OF = ("predictor", "member", "members", "ensemble")
 CLASSES, EPOCHS, M, T, EPSILON = 10, 6, 10, 0.5, 0.3
-console = Console(width=130) if not sys.stdout.isatty() else Console()
+console = Console(width=150) if not sys.stdout.isatty() else Console()
 
 
 class Data(NamedTuple):
