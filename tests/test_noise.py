@@ -85,15 +85,28 @@ def test_confusion_of_a_matrix_of_flips_is_recovered():
     np.testing.assert_array_equal(np.diag(law.confusion), 0)
 
 
-def test_confusion_of_few_rows_stays_near_uniform():
+def test_confusion_is_not_learned_from_few_rows_nor_from_uniform_flips():
     p, y, _ = labels(np.random.default_rng(5), 40, 5, 0.2, pair=True)
-    confusion = WrongLabels.fit(p, y, np.ones(40)).confusion
-    # Some 8 wrong rows in 5 classes, beside 20 pseudo-counts for each class.
-    assert np.abs(confusion - (1 - np.eye(5)) / 4).max() < 8 / 28
-    np.testing.assert_allclose(confusion.sum(axis=1), 1, rtol=1e-12)
+    assert WrongLabels.fit(p, y, np.ones(40)).confusion is None
+    p, y, _ = labels(np.random.default_rng(5), 2000, 5, 0.2)
+    assert WrongLabels.fit(p, y, np.ones(2000)).confusion is None
 
 
-def test_learned_confusion_does_not_raise_the_share_of_wrong_labels():
+def test_pair_flips_that_the_predictive_has_learned_are_found():
+    """A predictive that prefers the true class and knows the other explains flips tolerably."""
+    rng = np.random.default_rng(8)
+    true = rng.integers(10, size=1500)
+    y = np.where(rng.random(1500) < 0.3, (true + 1) % 10, true)
+    wide = 0.7 * rng.normal(size=(1500, 10))  # held-out rows: the predictive is noisy
+    wide[np.arange(1500), true] += 6
+    wide[np.arange(1500), (true + 1) % 10] += 4
+    p = ClassPredictive(log_softmax(wide, axis=1), np.zeros(1500))
+    law = WrongLabels.fit(p, y, np.ones(1500))
+    assert law.epsilon == pytest.approx(0.3, abs=0.05)
+    np.testing.assert_allclose(law.confusion, np.roll(np.eye(10), 1, axis=1), atol=0.2)
+
+
+def test_confusion_does_not_raise_the_share_of_wrong_labels():
     found = []
     rng = np.random.default_rng(6)
     for _ in range(30):
@@ -102,10 +115,10 @@ def test_learned_confusion_does_not_raise_the_share_of_wrong_labels():
     assert abs(np.mean(found) - 0.3) < 4 * np.std(found) / np.sqrt(30)
 
 
-@pytest.mark.parametrize(("classes", "learned"), [(2, False), (3, True), (200, True), (201, False)])
+@pytest.mark.parametrize(("classes", "learned"), [(2, False), (3, True), (101, False)])
 def test_confusion_is_learned_where_it_has_freedom_and_fits(classes, learned):
-    p, y, _ = labels(np.random.default_rng(7), 60, classes, 0.1)
-    law = WrongLabels.fit(p, y, np.ones(60))
+    p, y, _ = labels(np.random.default_rng(7), 500, classes, 0.3, pair=True)
+    law = WrongLabels.fit(p, y, np.ones(500))
     assert (law.confusion is not None) == learned
     assert np.isfinite(law.score(p, y)).all()
 
@@ -205,8 +218,6 @@ def test_label_of_weight_2_is_two_rows(classes):
     one, other = WrongLabels.fit(p, y, weight), WrongLabels.fit(many, y[rows], np.ones(len(rows)))
     np.testing.assert_allclose(one.epsilon, other.epsilon, rtol=1e-6)
     np.testing.assert_allclose(one.temperature, other.temperature, rtol=1e-6)
-    if classes > 2:
-        np.testing.assert_allclose(one.confusion, other.confusion, rtol=1e-6)
     np.testing.assert_allclose(
         one.contamination(p, y, weight),
         other.contamination(many, y[rows], np.ones(len(rows))),
@@ -240,7 +251,7 @@ ENOUGH = int(stats.binom.ppf(3e-5, 200, 0.95))
 
 @pytest.mark.parametrize(
     ("n", "classes", "scale", "pair"),
-    [(300, 2, 3.0, False), (300, 10, 4.0, True)],
+    [(300, 2, 3.0, False), (300, 10, 4.0, False)],
 )
 def test_interval_of_wrong_labels_holds_the_truth_as_often_as_it_says(n, classes, scale, pair):
     rng, weight, held = np.random.default_rng(13), np.ones(n), 0

@@ -5,8 +5,8 @@ noise law. All laws here are fitted by maximum likelihood on rows that the predi
 trained on, and all calibrate the predictive on the way: a fit at t < 1 is too sure of itself (in
 the limit it is the escort of order 1/t of what it has seen), and wrong rows would hide by how much.
 
-- `WrongLabels`: a wrong label is drawn from p(given | true), learned, near uniform where rows are
-  few. The predictive is sharpened or flattened by a temperature.
+- `WrongLabels`: a wrong label is any other class, each as likely, or drawn from p(given | true)
+  where rows clearly say so. The predictive is sharpened or flattened by a temperature.
 - `WrongTargets`: a wrong target comes from a mixture of three laws that know nothing of x: uniform
   over the range of the targets, their marginal, a wide Cauchy. The spread of the members is scaled.
 - `WrongPoints`: a wrong row of a density is uniform over the box of the rows, or comes from wide
@@ -28,11 +28,13 @@ from scipy.stats import chi2
 from mtbayes.mixtures import ClassPredictive, GaussianPredictive
 from mtbayes.types import Array, FloatArray
 
-_ROUNDS = 200
 _TINY = 1e-300
 # Wrong rows seen before p(given | true) of a class leaves the uniform half of the way.
-_PSEUDO_WRONG = 20.0
-_MOST_CLASSES = 200  # for which a matrix of confusions is learned
+_PSEUDO_WRONG = 2.0
+_MOST_CLASSES = 100  # for which a matrix of confusions is learned
+_CONFUSION_ROUNDS = 50
+_TEMPERATURES = tuple(np.exp(np.linspace(-1.5, 0.5, 7)))
+_JUDGES = 4000  # rows that say whether wrong labels prefer some classes
 _FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
 
 
@@ -61,31 +63,48 @@ class WrongLabels:
     def fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
         """By maximum likelihood from the predictive of labels y[n] with weights [n].
 
-        ε and the temperature are those of a uniform confusion: beside a confusion learned from
-        few rows, ε comes out too large.
+        p(given | true) is learned only where that explains rows clearly better which have not been
+        learned from: beside one learned from few rows, ε comes out too large.
         """
-        logs_at = _labels_by_temperature(predictive, y)
-        best = _calibrate(logs_at, weight)
-        law = cls(float(_explained(logs_at(best), weight)[0][1]), float(np.exp(best)))
         classes = np.shape(predictive.log_probs)[1]
-        few = classes == 2 or classes > _MOST_CLASSES
-        return law if few else law._with_confusion(predictive, y, weight)
+        if classes == 2 or classes > _MOST_CLASSES or not cls._confused(predictive, y, weight):
+            return cls.beside(predictive, y, weight, None)
+        return cls._learned(predictive, y, weight)
 
-    def _with_confusion(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
-        """The same with p(given | true) learned by EM, held near uniform by pseudo-counts."""
-        probs = self._probs(predictive)
-        classes = probs.shape[1]
-        confusion = uniform = (1 - np.eye(classes)) / (classes - 1)
-        given = csr_array((weight, (y, np.arange(len(y)))), shape=(classes, len(y)))
-        for _ in range(_ROUNDS):
-            law = replace(self, confusion=confusion)
-            wrong = law._wrong(probs, y)
-            share = wrong / (law._good(probs, y) + wrong.sum(axis=1) + _TINY)[:, None]
-            counts = (given @ share).T + _PSEUDO_WRONG * uniform
-            confusion = counts / counts.sum(axis=1, keepdims=True)
-            if np.abs(confusion - law.confusion).max() < 1e-4:
-                break
-        return replace(self, confusion=confusion)
+    @classmethod
+    def beside(
+        cls, predictive: ClassPredictive, y: Array, weight: Array, confusion: FloatArray | None
+    ) -> WrongLabels:
+        """ε and the temperature beside a confusion."""
+        logs_at = _labels_by_temperature(predictive, y, confusion)
+        best = _calibrate(logs_at, weight)
+        epsilon = float(_explained(logs_at(best), weight)[0][1])
+        return cls(epsilon, float(np.exp(best)), confusion)
+
+    @classmethod
+    def _learned(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+        """With the confusion of the temperature that explains rows best."""
+        found = [_confusion(predictive, y, weight, v) for v in _TEMPERATURES]
+        _, confusion = max(found, key=lambda pair: pair[0])
+        return cls.beside(predictive, y, weight, confusion)
+
+    @classmethod
+    def _confused(cls, predictive: ClassPredictive, y: Array, weight: Array) -> bool:
+        """Whether a confusion from one half of the rows explains the other half better."""
+        some = np.arange(0, len(y), -(-len(y) // _JUDGES))
+        halves = some[::2], some[1::2]
+        gains = []
+        for one, other in (halves, halves[::-1]):
+            seen, unseen = (ClassPredictive(*(v[h] for v in predictive)) for h in (one, other))
+            learned, plain = (
+                cls._learned(seen, y[one], weight[one]),
+                cls.beside(seen, y[one], weight[one], None),
+            )
+            gains.append(learned.score(unseen, y[other]) - plain.score(unseen, y[other]))
+        gain, share = np.concatenate(gains), weight[np.concatenate(halves[::-1])]
+        mean = np.average(gain, weights=share)
+        error = np.sqrt(np.average((gain - mean) ** 2, weights=share) / len(gain))
+        return bool(mean > 2 * error)
 
     def calibrated(self, predictive: ClassPredictive) -> ClassPredictive:
         """The predictive at the temperature; its doubt keeps its split in two kinds."""
@@ -119,8 +138,8 @@ class WrongLabels:
     def contamination(
         self, predictive: ClassPredictive, y: Array, weight: Array, level: float = 0.95
     ) -> Contamination:
-        """ε of these rows with a profile-likelihood interval, as for a uniform confusion."""
-        return _profile(_labels_by_temperature(predictive, y), weight, level)
+        """ε of these rows with a profile-likelihood interval, the confusion held fixed."""
+        return _profile(_labels_by_temperature(predictive, y, self.confusion), weight, level)
 
     def _probs(self, predictive: ClassPredictive) -> FloatArray:
         return _tempered(np.asarray(predictive.log_probs, float), self.temperature)
@@ -248,15 +267,52 @@ def _tempered(log_probs: FloatArray, temperature: float) -> FloatArray:
     return np.exp(log_softmax(log_probs / temperature, axis=1))
 
 
-def _labels_by_temperature(predictive: ClassPredictive, y: Array) -> Callable[[float], FloatArray]:
-    """Log probabilities of good labels and of uniform wrong ones, [2, n], by log temperature."""
+def _labels_by_temperature(
+    predictive: ClassPredictive, y: Array, confusion: FloatArray | None
+) -> Callable[[float], FloatArray]:
+    """Log probabilities of good labels and of wrong ones, [2, n], by log temperature."""
     log_probs = np.asarray(predictive.log_probs, float)
 
     def logs_at(log_temperature: float) -> FloatArray:
-        good = _tempered(log_probs, float(np.exp(log_temperature)))[np.arange(len(y)), y]
-        return np.log(np.stack([good, (1 - good) / (log_probs.shape[1] - 1)]) + _TINY)
+        probs = _tempered(log_probs, float(np.exp(log_temperature)))
+        good = probs[np.arange(len(y)), y]
+        if confusion is None:
+            wrong = (1 - good) / (log_probs.shape[1] - 1)
+        else:
+            wrong = np.sum(probs * confusion[:, y].T, axis=1)
+        return np.log(np.stack([good, wrong]) + _TINY)
 
     return logs_at
+
+
+def _confusion(
+    predictive: ClassPredictive, y: Array, weight: Array, temperature: float
+) -> tuple[float, FloatArray]:
+    """p(given | true) of wrong labels at a temperature by EM, and how well it explains rows.
+
+    Pseudo-counts hold it near uniform; they are a Dirichlet prior, which the evidence includes.
+    """
+    probs = _tempered(np.asarray(predictive.log_probs, float), temperature)
+    classes = probs.shape[1]
+    off = 1 - np.eye(classes)
+    uniform = off / (classes - 1)
+    given = csr_array((weight, (y, np.arange(len(y)))), shape=(classes, len(y)))
+    law = WrongLabels(0.1, 1.0, uniform)
+    for _ in range(_CONFUSION_ROUNDS):
+        wrong, good = law._wrong(probs, y), law._good(probs, y)
+        share = wrong / (good + wrong.sum(axis=1) + _TINY)[:, None]
+        counts = (given @ share).T
+        new = counts * off + _PSEUDO_WRONG * uniform
+        new /= new.sum(axis=1, keepdims=True)
+        moved = np.abs(new - law.confusion).max()
+        law = WrongLabels(float(counts.sum() / weight.sum()), 1.0, new)
+        if moved < 1e-3:
+            break
+    explained = np.log(law._good(probs, y) + law._wrong(probs, y).sum(axis=1) + _TINY) @ weight
+    log_ratio = np.log(np.where(off > 0, np.asarray(law.confusion), 1.0) * (classes - 1) ** off)
+    prior = _PSEUDO_WRONG * float(np.sum(uniform * log_ratio))
+    spread = -0.5 * (np.log(temperature) / _FACTOR_SPREAD) ** 2
+    return float(explained + prior + spread), np.asarray(law.confusion)
 
 
 def _calibrate(logs_at: Callable[[float], FloatArray], weight: Array) -> float:

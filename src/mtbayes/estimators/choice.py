@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from mtbayes.criteria import Criterion
-from mtbayes.noise import mixture_shares
+from mtbayes.noise import WrongLabels, mixture_shares
 from mtbayes.predictive import predictive
 from mtbayes.solve.checkpoint import Checkpoint
 from mtbayes.solve.gradient import Training, run
@@ -26,7 +26,8 @@ from mtbayes.types import Array, FloatArray
 
 _SHARE = 0.2  # of a fit's epochs, for each candidate
 _MIDDLE = 0.7  # the t from which they start
-_CLEARLY = 0.005  # wrong rows, at least, for data to count as dirty
+# Data count as dirty where at least so many rows are wrong, with that confidence.
+_CLEARLY, _LEVEL = 0.005, 0.68
 _LOWEST = -1e6  # log probability that is told from a lower one
 _DRAWS = 30
 
@@ -181,9 +182,15 @@ def _best(
     """The place of the t to take, by the predictives of rows that were held out."""
     laws = [recipe.law.fit(p, rows.y, rows.weight) for p in unseen]
     views = [View.of(law, p, rows.y) for law, p in zip(laws, unseen, strict=True)]
+    clearest = laws[int(np.argmax([view.explained @ rows.weight for view in views]))]
+    if isinstance(clearest, WrongLabels) and clearest.confusion is not None:
+        # What is taken for what does not depend on t.
+        laws = [clearest.beside(p, rows.y, rows.weight, clearest.confusion) for p in unseen]
+        views = [View.of(law, p, rows.y) for law, p in zip(laws, unseen, strict=True)]
 
     def dirty(i: int) -> bool:
-        return bool(laws[i].contamination(unseen[i], rows.y, rows.weight).low > _CLEARLY)
+        found = laws[i].contamination(unseen[i], rows.y, rows.weight, _LEVEL)
+        return bool(found.low > _CLEARLY)
 
     return compared(candidates, views, rows.weight, dirty)
 
@@ -241,9 +248,15 @@ def compared(
 def _stacked(views: list[View], weight: FloatArray) -> FloatArray:
     """Probability [n] that a row is wrong, under the mixture of all views that explains rows best.
 
-    A view that knows little, as that of t = 1 on very dirty rows, gets no say.
+    A view that explains rows clearly worse than another gets no say.
     """
     explained = np.stack([view.explained for view in views])
+    share = weight / weight.sum()
+    gap = explained[np.argmax(explained @ share)] - explained
+    behind = gap @ share
+    error = np.sqrt(np.square(gap - behind[:, None]) @ share / weight.sum())
+    heard = behind <= 2 * error
+    explained, views = explained[heard], [v for v, h in zip(views, heard, strict=True) if h]
     shares = mixture_shares(explained, weight)
     says = shares[:, None] * np.exp(explained - explained.max(axis=0))
     says /= says.sum(axis=0)

@@ -23,7 +23,7 @@ from mtbayes.draws import Draws
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
 from mtbayes.estimators.base import Robust
-from mtbayes.estimators.choice import _CLEARLY, Recipe, Rows, View, compared, folds
+from mtbayes.estimators.choice import _CLEARLY, _LEVEL, Recipe, Rows, View, compared, folds
 from mtbayes.estimators.scaling import Columns
 from mtbayes.noise import PointPredictive, WrongPoints
 from mtbayes.posteriors import Mixture, Prior, prior
@@ -297,7 +297,7 @@ def _choose(
         views.append(View.of(law.fit(unseen, z, rows.weight), unseen, z))
 
     def dirty(i: int) -> bool:
-        return bool(views[i].law.contamination(beside(i), z, rows.weight).low > _CLEARLY)
+        return bool(views[i].law.contamination(beside(i), z, rows.weight, _LEVEL).low > _CLEARLY)
 
     taken, table = compared(candidates, views, rows.weight, dirty)
     return _Found(candidates[taken], views[taken].law, beside(taken), table)
