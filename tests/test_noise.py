@@ -102,7 +102,7 @@ def test_pair_flips_that_the_predictive_has_learned_are_found():
     wide[np.arange(1500), (true + 1) % 10] += 4
     p = ClassPredictive(log_softmax(wide, axis=1), np.zeros(1500))
     law = WrongLabels.fit(p, y, np.ones(1500))
-    assert law.epsilon == pytest.approx(0.3, abs=0.05)
+    assert law.epsilon == pytest.approx(0.3, abs=0.07)
     np.testing.assert_allclose(law.confusion, np.roll(np.eye(10), 1, axis=1), atol=0.2)
 
 
