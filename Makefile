@@ -20,6 +20,8 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/mtbayes demo --out $(OUT)
 
+# One thread for BLAS in each worker: threads that wait for each other spin.
+test test-slow: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
