@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,28 +37,37 @@ def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME...", help="Experiments; see --list.")
     ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full/--quick", help="The paper's sizes (hours), or minutes' worth."),
+    ] = False,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds, where there are any.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for numbers and figures.")] = Path("results"),
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     show: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
 ) -> None:
     """Reproduce the paper's figures and tables: numbers first, then pictures drawn from them.
 
-    Example: mtbayes reproduce toy --out results
+    What was computed before is kept: a run that was stopped goes on when it is started again.
+
+    Example: mtbayes reproduce toy housing --out results
     """
-    from mtbayes.experiments import EXPERIMENTS
+    from mtbayes.experiments import EXPERIMENTS, How
 
     if show:
-        for name, module in EXPERIMENTS.items():
-            console.print(f"[bold]{name:8}[/] {(module.__doc__ or '').splitlines()[0]}")
+        for name, experiment in EXPERIMENTS.items():
+            console.print(f"[bold]{name:12}[/] {experiment.about}", highlight=False)
         return
     if not names:
         _fail("name at least one experiment; `mtbayes reproduce --list` shows them.", code=2)
     for name in names or []:
         try:
-            _check.known("NAME", name, list(EXPERIMENTS))
+            _check.known("NAME", name, ["all", *EXPERIMENTS])
         except InvalidInput as error:
             _fail(str(error), code=2)
-    for name in names or []:
-        _run(name, EXPERIMENTS[name], out)
+    chosen = list(EXPERIMENTS) if "all" in (names or []) else names or []
+    for name in chosen:
+        _run(name, EXPERIMENTS[name], out, How(full, seeds, jobs))
 
 
 @app.command()
@@ -68,9 +78,9 @@ def demo(
 
     Example: mtbayes demo --out results
     """
-    from mtbayes.experiments import demo
+    from mtbayes.experiments import How, Plain, demo
 
-    _run("demo", demo, out)
+    _run("demo", Plain("", demo.run), out, How())
     console.print(
         "\nOn your own rows: mtbayes.RobustClassifier().fit(X, y), then outlier_probability_ and "
         "predict_proba; docs/how-to-choose.md says what its parameters do.",
@@ -78,15 +88,20 @@ def demo(
     )
 
 
-def _run(name: str, experiment: Any, out: Path) -> None:
+def _run(name: str, experiment: Any, out: Path, how: Any) -> None:
+    from mtbayes.data.datasets import NotFound
     from mtbayes.report import REPORTS
 
     started = time.monotonic()
     try:
         with _progress() as bar:
             task = bar.add_task(name, total=1.0, what="")
-            experiment.run(out, lambda share, what: bar.update(task, completed=share, what=what))
+            told = partial(bar.update, task)
+            experiment.run(out, lambda share, what: told(completed=share, what=what), how)
         pictures = REPORTS[name].draw(out)
+    except NotFound as error:
+        console.print(f"{name}: skipped. {error}", highlight=False, soft_wrap=True)
+        return
     except KeyboardInterrupt:
         _fail("stopped; nothing half-written is left behind.", code=130)
     except OSError as error:

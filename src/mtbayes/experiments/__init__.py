@@ -1,13 +1,30 @@
 """The paper's experiments: frozen specs, numbers written to files, no pictures.
 
-Each experiment is a module with `run(out, tell)`: it writes its numbers below `out / NAME` and
-reports progress through `tell(share_done, what)`.
+Every experiment has `about`, one line, and `run(out, tell, how)`: it writes its numbers below
+`out / NAME` and reports progress through `tell(share_done, what)`; `how` is a `How(full, seeds,
+jobs)`. Most are a `Study` of `runner.py`, and a new one is a file that holds
+
+- a cell, a frozen dataclass of plain settings (numbers, texts, tuples of them) with `label`, `cost`
+  (seconds, about) and `run() -> Found(rows, tables)`. It loads or makes its data itself, from its
+  settings alone. One cell should train all t of a figure at once (`solve.sweep`), for one seed;
+- a spec, a frozen dataclass with a field `seeds` and `cells() -> list of cells`;
+- `STUDY = Study(name, about, quick=Spec(...), full=Spec(...), data="mnist" or None)`,
+
+and a line in EXPERIMENTS here and in REPORTS of `mtbayes.report`. The runner writes
+`out/NAME/results.csv`, the tidy rows of all cells; `out/NAME/TABLE.csv` for every table that cells
+give, joined over cells; and `out/NAME/run.json`, the spec, versions and seconds. Read them back
+with `tidy.read_rows` and `tidy.read_table`. A cell's own file is `out/cells/KEY.json`.
 """
 
 from mtbayes.experiments import influence, tlog, toy
+from mtbayes.experiments.runner import Found, How, Plain, Study
 from mtbayes.experiments.tidy import COLUMNS, Row, Tell
 
-EXPERIMENTS = {"toy": toy, "tlog": tlog, "influence": influence}
+EXPERIMENTS: dict[str, Plain | Study] = {
+    "toy": Plain("A model too simple and one outlier (Fig. 1, 9, Tables I, III)", toy.run),
+    "tlog": Plain("The log_t loss against the probability given (Fig. 2)", tlog.run),
+    "influence": Plain("The pull of a row against where it lies (Fig. 3)", influence.run),
+}
 """Every experiment by its name on the command line."""
 
-__all__ = ["COLUMNS", "EXPERIMENTS", "Row", "Tell"]
+__all__ = ["COLUMNS", "EXPERIMENTS", "Found", "How", "Plain", "Row", "Study", "Tell"]

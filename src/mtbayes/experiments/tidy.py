@@ -65,6 +65,21 @@ def read_columns(path: Path) -> dict[str, FloatArray]:
     return dict(zip(names, np.array(rows, dtype=float).T, strict=True))
 
 
+def read_table(path: Path) -> dict[str, Any]:
+    """Read columns by name, numbers where a whole column is numbers, and texts elsewhere."""
+    with path.open(newline="") as file:
+        names, *rows = csv.reader(file)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return {name: _numbers(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _numbers(column: Sequence[str]) -> Any:
+    try:
+        return np.array(column, dtype=float)
+    except ValueError:
+        return np.array(column)
+
+
 def _parsed(column: str, text: str) -> Any:
     return text if column in _TEXT else int(text) if column == "seed" else float(text)
 

@@ -1,0 +1,221 @@
+"""One runner for all studies: a frozen spec becomes cells, and what is missing is computed.
+
+A cell is a frozen dataclass of settings that can `run()`. Its key is a hash of those settings and
+of the package's version; its numbers are one file, `out/cells/KEY.json`, written whole or not at
+all. So a study that was killed goes on where it stopped, and two studies that share a cell (the
+reliability diagrams are cells of MNIST) compute it once. Cells run through `joblib.Parallel`, and
+this process alone writes files: under `joblib.parallel_config(backend="dask")` a cluster serves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import joblib
+import numpy as np
+
+from mtbayes import __version__, _check, _files
+from mtbayes.data import datasets
+from mtbayes.experiments.tidy import Row, Tell, write_columns, write_rows
+
+Columns: TypeAlias = dict[str, Any]
+"""A table as named columns of equal length."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How to run a study: quick or full, over how many seeds, on how many processes.
+
+    full: the paper's sizes; otherwise fewer rows, epochs and seeds
+    seeds: None takes the spec's own number
+    jobs: processes; None takes joblib's active configuration, which is one process by default
+    """
+
+    full: bool = False
+    seeds: int | None = None
+    jobs: int | None = None
+
+
+class Found(NamedTuple):
+    """What a cell gives: tidy rows, and tables by the name of the CSV file they belong to.
+
+    Tables of one name are joined over the cells of a study, so that each must carry the columns
+    that tell its rows apart (t, seed, …).
+    """
+
+    rows: list[Row]
+    tables: dict[str, Columns] = {}  # noqa: RUF012  a NamedTuple's default; never changed
+
+
+class Cell(Protocol):
+    """A frozen dataclass of numbers, texts and tuples of them, from which all follows."""
+
+    @property
+    def label(self) -> str:
+        """What the progress bar says."""
+
+    @property
+    def cost(self) -> float:
+        """Work, in units that the cells of a study share: for the time left."""
+
+    def run(self) -> Found:
+        """Compute; the same settings give the same numbers."""
+
+
+class Spec(Protocol):
+    """A frozen dataclass that says all about a study; `seeds` is how many."""
+
+    @property
+    def seeds(self) -> int:
+        """Seeds 0..seeds-1."""
+
+    def cells(self) -> Sequence[Cell]:
+        """All cells, in the order in which their rows are to stand."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment that the runner runs.
+
+    name: of its folder below `out`
+    about: one line for `mtbayes reproduce --list`
+    quick, full: two specs of one class
+    data: the data set it needs, if any
+    """
+
+    name: str
+    about: str
+    quick: Any
+    full: Any
+    data: str | None = None
+
+    def spec(self, how: How) -> Any:
+        """The spec that `how` asks for."""
+        chosen = self.full if how.full else self.quick
+        return chosen if how.seeds is None else replace(chosen, seeds=how.seeds)
+
+    def run(self, out: Path, tell: Tell, how: How) -> None:
+        """Compute what is missing and write `out/NAME/results.csv`, its tables and `run.json`.
+
+        Raises `datasets.NotFound` where the data set can be had from nowhere.
+        """
+        if self.data is not None:
+            datasets.load(self.data)
+        spec = self.spec(how)
+        done = compute(spec.cells(), out / "cells", tell, how.jobs)
+        gather(self.name, done, out / self.name)
+        about = _about(spec, how, sum(d["seconds"] for d in done))
+        with _files.atomic(out / self.name / "run.json") as temporary:
+            temporary.write_text(json.dumps(about, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Plain:
+    """An experiment without cells: quick as it is."""
+
+    about: str
+    work: Callable[[Path, Tell], None] = field(repr=False)
+
+    def run(self, out: Path, tell: Tell, how: How) -> None:
+        """The same however it is asked for."""
+        self.work(out, tell)
+
+
+def key(cell: Cell) -> str:
+    """The name of a cell's file: a hash of its class, its settings and the package's version."""
+    settings = {"cell": type(cell).__qualname__, "version": __version__} | _settings(cell)
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def compute(
+    cells: Sequence[Cell], folder: Path, tell: Tell, jobs: int | None = None
+) -> list[dict[str, Any]]:
+    """What is in the cells' files, computing those that are missing."""
+    if jobs is not None:
+        _check.count(jobs, "jobs", "It is the number of processes; 1 is the default.")
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [key(cell) for cell in cells]
+    missing = {
+        name: cell
+        for name, cell in zip(names, cells, strict=True)
+        if not _path(folder, name).exists()
+    }
+    total = sum(cell.cost for cell in cells) or 1.0
+    done = total - sum(cell.cost for cell in missing.values())
+    tell(done / total, next(iter(missing.values())).label if missing else "")
+    for name, content in _computed(missing, jobs):
+        with _files.atomic(_path(folder, name)) as temporary:
+            temporary.write_text(json.dumps(content))
+        done += missing[name].cost
+        tell(done / total, missing[name].label)
+    return [json.loads(_path(folder, name).read_text()) for name in names]
+
+
+def gather(name: str, done: Iterable[dict[str, Any]], folder: Path) -> None:
+    """Join the cells' rows into `results.csv`, and their tables into a file for each name."""
+    rows: list[Row] = []
+    tables: dict[str, dict[str, list[Any]]] = {}
+    for content in done:
+        rows += [Row(*row)._replace(experiment=name) for row in content["rows"]]
+        for table, columns in content["tables"].items():
+            whole = tables.setdefault(table, {column: [] for column in columns})
+            for column, values in columns.items():
+                whole[column] += values
+    write_rows(folder / "results.csv", rows)
+    for table, joined in tables.items():
+        write_columns(folder / f"{table}.csv", joined)
+
+
+def _computed(missing: dict[str, Cell], jobs: int | None) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Contents of the missing cells as they come, in any order."""
+    work = [joblib.delayed(_content)(name, cell) for name, cell in missing.items()]
+    return joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(work)
+
+
+def _content(name: str, cell: Cell) -> tuple[str, dict[str, Any]]:
+    started = time.monotonic()
+    found = cell.run()
+    tables = {
+        table: {column: _plain(values) for column, values in columns.items()}
+        for table, columns in found.tables.items()
+    }
+    return name, {
+        "settings": _settings(cell),
+        "seconds": time.monotonic() - started,
+        "rows": [list(row) for row in found.rows],
+        "tables": tables,
+    }
+
+
+def _plain(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _settings(frozen: Any) -> dict[str, Any]:
+    """A frozen dataclass as JSON has it: tuples are lists there."""
+    result: dict[str, Any] = json.loads(json.dumps(asdict(frozen)))
+    return result
+
+
+def _about(spec: Any, how: How, seconds: float) -> dict[str, Any]:
+    """What a reader of the numbers wants to know of the run."""
+    packages = ("jax", "numpy", "optax", "scipy")
+    return {
+        "mode": "full" if how.full else "quick",
+        "spec": _settings(spec),
+        "seconds": round(seconds, 1),
+        "versions": {"mtbayes": __version__, "python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in packages},
+    }
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"
