@@ -44,7 +44,7 @@ AUTO, ORACLE, PLAIN = "ours, auto", "ours, oracle t", "ours, t=1"
 FIXED, FIXED_QUICK = (1.0, 0.9, 0.7, 0.5, 0.3), (1.0, 0.7, 0.3)
 EPSILONS, EPSILONS_QUICK = (0.0, 0.1, 0.2, 0.3, 0.4), (0.0, 0.3)
 TEST_ROWS = 5000
-console = Console(width=120) if not sys.stdout.isatty() else Console()
+console = Console(width=170) if not sys.stdout.isatty() else Console()
 
 
 class Row(NamedTuple):
@@ -233,9 +233,10 @@ def compared(task: Task, touched: np.ndarray, quick: bool, tell: Callable[[str],
     return found
 
 
-def run_all(names: list[str], quick: bool, seeds: int, out: Path) -> list[Row]:
+def run_all(names: list[str], quick: bool, seeds: int, out: Path) -> None:
+    """Rows of these data sets into the CSV; those of others that are there stay."""
     epsilons = EPSILONS_QUICK if quick else EPSILONS
-    rows: list[Row] = []
+    rows = [row for row in read_rows(out) if row.dataset not in names]
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("", total=sum(SOURCES[n].cost for n in names))
@@ -256,7 +257,6 @@ def run_all(names: list[str], quick: bool, seeds: int, out: Path) -> list[Row]:
             write_csv(out / "robustness.csv", Row._fields, rows)
             for eps in epsilons:
                 progress.console.print(table_of(rows, name, eps))
-    return rows
 
 
 # What came out.
@@ -362,7 +362,7 @@ def aims_table(found: list[Verdict]) -> Table:
     """A line for each aim and data set, a column for each share of wrong rows."""
     shares = sorted({v.eps for v in found if not math.isnan(v.eps)})
     table = Table(title="Aims of ours, auto", title_justify="left")
-    table.add_column("aim")
+    table.add_column("aim", no_wrap=True)
     table.add_column("data set", no_wrap=True)
     for heading in (*(f"ε={eps:g}" for eps in shares), "all"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -378,6 +378,61 @@ def cell(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     return f"{verdict.shown} " + ("[green]pass[/]" if verdict.met else "[bold red]miss[/]")
+
+
+def markdown(rows: list[Row], found: list[Verdict]) -> str:
+    """The aims, and the loss of every method with its spread over seeds, as tables for a page."""
+    names = list(dict.fromkeys(r.dataset for r in rows))
+    shares = sorted({r.eps for r in rows})
+    heads = [f"ε={eps:g}" for eps in shares]
+    lines = _table_lines(["aim", "data set", *heads, "all"])
+    for aim, dataset in sorted({(v.aim, v.dataset) for v in found}):
+        here = {v.eps: v for v in found if (v.aim, v.dataset) == (aim, dataset)}
+        whole = next((v for v in here.values() if math.isnan(v.eps)), None)
+        cells = [_marked(here.get(eps)) for eps in shares]
+        lines.append("| " + " | ".join([aim, dataset, *cells, _marked(whole)]) + " |")
+    met = sum(v.met for v in found)
+    lines += ["", f"{met} of {len(found)} aims are met; those that are not are in bold.", ""]
+    for name in names:
+        here = [r for r in rows if r.dataset == name]
+        seeds = len({r.seed for r in here})
+        lines += [f"{name}: NLL on clean test rows, mean and range over {seeds} seeds", ""]
+        lines += _table_lines(["method", *heads])
+        for method in (m for m in STYLES if any(r.method == m for r in here)):
+            cells = [_spread(here, eps, method) for eps in shares]
+            lines.append("| " + " | ".join([method, *cells]) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _table_lines(heads: list[str]) -> list[str]:
+    return ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+
+
+def _marked(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    return verdict.shown if verdict.met else f"**{verdict.shown}**"
+
+
+def _spread(rows: list[Row], eps: float, method: str) -> str:
+    values = [r.value for r in rows if (r.eps, r.method, r.metric) == (eps, method, "nll")]
+    if not values:
+        return ""
+    return f"{np.mean(values):.3f} ({min(values):.3f}-{max(values):.3f})"
+
+
+def read_rows(out: Path) -> list[Row]:
+    """Rows of earlier runs; none where there is no file."""
+    path = out / "robustness.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [
+            Row(r["dataset"], float(r["eps"]), int(r["seed"]), r["method"], r["metric"],
+                float(r["value"]))
+            for r in csv.DictReader(file)
+        ]  # fmt: skip
 
 
 def write_csv(path: Path, columns: Iterable[str], rows: Iterable[tuple]) -> None:
@@ -466,13 +521,18 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for the tables and the plot.")] = Path(
         "results/robustness"
     ),
+    redraw: Annotated[bool, typer.Option(help="Train nothing: tables from the CSV there.")] = False,
 ) -> None:
-    names = chosen(only)
-    if not names:
-        return
-    rows = run_all(names, quick, seeds or (1 if quick else 3), out)
+    if not redraw:
+        names = chosen(only)
+        if not names:
+            return
+        run_all(names, quick, seeds or (1 if quick else 3), out)
+    rows = read_rows(out)
     found = verdicts(rows)
     write_csv(out / "aims.csv", Verdict._fields, found)
+    with atomic(out / "robustness.md") as temporary:
+        temporary.write_text(markdown(rows, found))
     console.print(aims_table(found))
     console.print(f"{sum(v.met for v in found)} of {len(found)} aims are met.")
     draw(out / "robustness.png", rows)
