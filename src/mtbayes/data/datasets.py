@@ -8,6 +8,7 @@ for a data set without a split of its own, `X` and `y`. What is downloaded is ke
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -87,7 +88,8 @@ def _downloaded(name: str, source: _Source) -> Dataset:
     if source.fetch is None:
         raise NotFound(f"{name} is in no local folder, and scikit-learn has no download: {where}.")
     try:
-        arrays = source.fetch()
+        with warnings.catch_warnings(action="ignore"):  # one message tells of all attempts
+            arrays = source.fetch()
     except Exception as error:  # any failure of a download ends in one message
         raise NotFound(
             f"{name} is in no local folder and could not be downloaded "

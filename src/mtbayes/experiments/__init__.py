@@ -16,7 +16,7 @@ give, joined over cells; and `out/NAME/run.json`, the spec, versions and seconds
 with `tidy.read_rows` and `tidy.read_table`. A cell's own file is `out/cells/KEY.json`.
 """
 
-from mtbayes.experiments import influence, tlog, toy
+from mtbayes.experiments import housing, images, influence, prior, tlog, toy
 from mtbayes.experiments.runner import Found, How, Plain, Study
 from mtbayes.experiments.tidy import COLUMNS, Row, Tell
 
@@ -24,6 +24,17 @@ EXPERIMENTS: dict[str, Plain | Study] = {
     "toy": Plain("A model too simple and one outlier (Fig. 1, 9, Tables I, III)", toy.run),
     "tlog": Plain("The log_t loss against the probability given (Fig. 2)", tlog.run),
     "influence": Plain("The pull of a row against where it lies (Fig. 3)", influence.run),
+} | {
+    study.name: study
+    for study in (
+        images.MNIST,
+        images.EMNIST,
+        images.CIFAR10,
+        images.NLL_SPLIT,
+        housing.STUDY,
+        prior.STUDY,
+        images.RELIABILITY,
+    )
 }
 """Every experiment by its name on the command line."""
 
