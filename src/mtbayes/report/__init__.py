@@ -1,8 +1,32 @@
 """Pictures and tables, drawn only from saved numbers: drawing again never computes again."""
 
-from mtbayes.report import demo, influence, tlog, toy
+from typing import Any
 
-REPORTS = {"toy": toy, "tlog": tlog, "influence": influence, "demo": demo}
-"""For each experiment a module with `draw(out) -> paths` and `tables(out) -> rich renderables`."""
+from mtbayes.report import (
+    demo,
+    housing,
+    images,
+    influence,
+    nll_split,
+    prior,
+    reliability,
+    tlog,
+    toy,
+)
+
+REPORTS: dict[str, Any] = {
+    "toy": toy,
+    "tlog": tlog,
+    "influence": influence,
+    "demo": demo,
+    "mnist": images.MNIST,
+    "emnist": images.EMNIST,
+    "cifar10": images.CIFAR10,
+    "nll-split": nll_split,
+    "housing": housing,
+    "prior": prior,
+    "reliability": reliability,
+}
+"""For each experiment `draw(out) -> paths` and `tables(out) -> rich renderables`."""
 
 __all__ = ["REPORTS"]
