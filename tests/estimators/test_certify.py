@@ -128,6 +128,16 @@ def test_copies_are_on_one_side_and_count_once():
     assert not set(learn % 40) & set(keep % 40)
 
 
+def test_a_certificate_that_took_equal_rows_for_copies_says_so():
+    """Where rows repeat by themselves, leaving repeats out can make the bound too small."""
+    x, y = blobs(60, 4)
+    bound = estimator(epochs=2).certify(np.append(x, x[:7], axis=0), np.append(y, y[:7]))
+    assert bound.statement.endswith(
+        "7 further rows equal others and were left out as copies; if they are draws of their own, "
+        "this need not hold."
+    )
+
+
 def test_the_regressor_certifies_a_density_with_its_floor(rows):
     random = np.random.default_rng(0)
     x = random.normal(size=(800, 1))
@@ -141,6 +151,7 @@ def test_the_regressor_certifies_a_density_with_its_floor(rows):
     density = np.exp(predictor.log_prob(x_new, y_new)) * predictor.targets_.scale
     risk = np.mean(2 * (1 - np.sqrt(density)))
     assert risk <= bound.value < 2
+    assert f"targets in units of {predictor.targets_.scale:.4g}) of" in bound.statement
     floor = predictor.law_.scale * 0.02
     peak = 1 / (floor * np.sqrt(2 * np.pi))
     low, width = 2 * (1 - np.sqrt(peak)), 2 * np.sqrt(peak)

@@ -71,6 +71,10 @@ def test_bad_input_is_named(problem):
         model.influence(np.ones((1, 3)), ["yes"])
     with pytest.raises(InvalidInput, match="draws must be a whole number"):
         model.influence(x_test, y_test, draws=0)
+    with pytest.raises(InvalidInput, match="curvature must be a Curvature, got 'hessian'"):
+        model.influence(x_test, y_test, curvature="hessian")
+    with pytest.raises(InvalidInput, match="sample_weight must come with X and y"):
+        model.influence(x_test, y_test, sample_weight=np.ones(200))
     cloud = RobustDensity()
     cloud.members_ = np.ones((2, 1, 2))
     with pytest.raises(InvalidInput, match="RobustDensity keeps its members alone"):

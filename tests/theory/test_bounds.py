@@ -130,6 +130,10 @@ def test_monte_carlo_takes_its_own_part_of_delta():
     assert error == pytest.approx(monte_carlo_error(values, own))
     rest = pac_bayes(values.mean() + error, 1.0, 1000, confidence=1 - (0.1 - own))
     assert bound.value == pytest.approx(rest.value)
+    # Five such bounds have five Monte Carlo errors, which share that part.
+    five = pac_bayes(values, 1.0, 1000, confidence=0.9, tried=5)
+    stricter = pac_bayes(values, 1.0, 1000, confidence=1 - 0.1 / 5)
+    assert five.value == pytest.approx(stricter.value)
 
 
 def test_monte_carlo_error_covers_as_often_as_it_says():
@@ -161,10 +165,12 @@ def test_renyi_form_is_dearer_than_kl_and_refused_below_order_1():
 def test_clean_rows_by_lemma_1():
     t, density, epsilon = 0.5, 4.0, 0.2
     bound = pac_bayes(0.3, 1.0, 1000, span=log_t_span(t, density))
-    clean = id_bound(bound, epsilon, t=t, density=density)
+    clean = id_bound(bound, epsilon)
     by_hand = bound.value / 0.8 + epsilon * (density ** (1 - t) - 1) / ((1 - epsilon) * (1 - t))
     assert clean.value == pytest.approx(by_hand)
-    assert "20% of rows are outliers" in clean.statement
+    assert "20 % of rows are outliers" in clean.statement
+    assert "says nothing" not in clean.statement
+    assert "says nothing" in id_bound(bound, 0.95).statement
     assert id_bound(bound, 0.0).value == bound.value
     with pytest.raises(InvalidInput, match="epsilon must be below 1"):
         id_bound(bound, 1.0)
@@ -188,6 +194,8 @@ def test_clean_labels_under_uniform_flips():
         uniform_flips(bound, 0.75, classes)
     with pytest.raises(InvalidInput, match="classes must be at least 2"):
         uniform_flips(bound, 0.1, 1)
+    with pytest.raises(InvalidInput, match="must be of an error rate, got one of the log_t loss"):
+        uniform_flips(pac_bayes(0.5, 1.0, n, span=log_t_span(0.5), of="the log_t loss"), 0.1, 2)
 
 
 def test_the_span_of_log_t():
@@ -211,14 +219,22 @@ def test_refusals_say_what_to_do():
         pac_bayes(0.1, math.nan, 100)
     with pytest.raises(InvalidInput, match="form must be one of 'kl'"):
         pac_bayes(0.1, 1.0, 100, form="kll")
-    with pytest.raises(InvalidInput, match="betas must be finite"):
-        pac_bayes(0.1, 1.0, 100, form="hoeffding", betas=[-1])
+    with pytest.raises(InvalidInput, match="complexity must be a number, got None"):
+        pac_bayes(0.1, None, 100)
+    for span in ((1, 0), (0, math.inf)):
+        with pytest.raises(InvalidInput, match=r"span must go from a least.*log_t_span"):
+            pac_bayes(0.1, 1.0, 100, span=span)
+    for betas in ([-1], []):
+        with pytest.raises(InvalidInput, match="betas must be finite"):
+            pac_bayes(0.1, 1.0, 100, form="hoeffding", betas=betas)
 
 
-def test_a_vacuous_bound_says_so_and_an_infinite_divergence_is_one():
-    bound = pac_bayes(0.1, math.inf, 100)
-    assert bound.value == pytest.approx(1)
-    assert "says nothing" in bound.statement
+@pytest.mark.parametrize("form", ["kl", "hoeffding"])
+def test_a_vacuous_bound_says_so_and_an_infinite_divergence_is_one(form):
+    for complexity in (1e5, math.inf):
+        bound = pac_bayes(0.1, complexity, 100, form=form)
+        assert bound.value == pytest.approx(1)
+        assert "says nothing" in bound.statement
     assert "says nothing" not in pac_bayes(0.1, 1.0, 100).statement
 
 

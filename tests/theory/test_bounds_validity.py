@@ -84,7 +84,7 @@ def test_log_t_risk_of_a_tilted_grid_on_dirty_and_on_clean_rows(m, t, n, form):
     for i in range(SETS):
         bound = pac_bayes(empirical[i], kl[i], n, confidence=1 - DELTA, span=span, form=form)
         fails += weights[i] @ risk > bound.value
-        lemma = id_bound(bound, EPSILON, t=t, density=DENSITY)
+        lemma = id_bound(bound, EPSILON)
         clean_fails += weights[i] @ clean_risk > lemma.value
     assert fails <= allowed(SETS, DELTA)
     assert clean_fails <= allowed(SETS, DELTA)

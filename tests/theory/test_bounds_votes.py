@@ -12,7 +12,7 @@ from mtbayes.likelihoods import Categorical
 from mtbayes.maths import log_t
 from mtbayes.models import Model
 from mtbayes.networks import mlp
-from mtbayes.theory.bounds import pac_bayes
+from mtbayes.theory.bounds import log_t_span, pac_bayes
 from mtbayes.theory.sampling import divergence, log_ratio, log_t_loss, mean_losses, wrong
 from mtbayes.theory.votes import joint_doubt, log_t_factor, margin_for, order_factor, times
 
@@ -56,6 +56,14 @@ def test_a_factor_multiplies_what_adds_up_and_nothing_else():
     assert twice.terms["for complexity"] == 2 * bound.terms["for complexity"]
     assert twice.terms["rows"] == 300
     assert "the error rate of all" in twice.statement
+
+
+def test_an_error_rate_by_another_loss_is_one_from_0_to_1():
+    """The factor may make a bound vacuous, and clean rows have errors of 0 to 1, not log_t's."""
+    loss = pac_bayes(1.2, 2.0, 300, span=log_t_span(0.5), of="the log_t loss")
+    error = times(loss, log_t_factor(0.5), "the error rate of all")
+    assert "says nothing" in error.statement
+    assert (error.terms["least loss"], error.terms["largest loss"]) == (0, 1)
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,10 @@ class Case(NamedTuple):
         """What is bounded, for the sentence."""
         if self.risk == "error":
             return f"the error rate of {whose}"
-        return f"the mean log_t loss (t = {self.t:g}, at worst {1 / (1 - self.t):.3g}) of {whose}"
+        units = getattr(self.predictor, "targets_", None)
+        per = "" if units is None else f", targets in units of {units.scale:.4g}"
+        worst = f"at worst {1 / (1 - self.t):.3g}"
+        return f"the mean log_t loss (t = {self.t:g}, {worst}{per}) of {whose}"
 
 
 def certify(
@@ -103,7 +106,19 @@ def certify(
     case = _prepared(estimator, x, y, confidence, prior_fraction, risk, paid)
     bound = _BOUNDS[of](case)
     terms = {**bound.terms, "KL of a member (nats)": case.kl, "t": case.t, **case.facts}
-    return replace(bound, terms=terms, predictor=case.predictor)
+    statement = bound.statement + _about_copies(case)
+    return replace(bound, terms=terms, statement=statement, predictor=case.predictor)
+
+
+def _about_copies(case: Case) -> str:
+    """On what the certificate rests where rows are equal."""
+    count = int(case.facts["copies left out"])
+    if not count:
+        return ""
+    return (
+        f" {count:,} further rows equal others and were left out as copies; if they are draws of "
+        "their own, this need not hold."
+    )
 
 
 # The two fits.
@@ -279,7 +294,7 @@ def _by_margin(case: Case, of: str, tried: int) -> Bound:
     )
     terms = bound.terms | {"for members not drawn": _BEYOND, "δ": delta, "margin": margin}
     value = bound.value + _BEYOND
-    return _with_members(Bound(value, terms, sentence(value, terms, 1.0)), members)
+    return _with_members(Bound(value, terms, sentence(value, terms)), members)
 
 
 def _monte_carlo(case: Case, loss: Loss, members: int, span: Span, of: str, tried: int) -> Bound:

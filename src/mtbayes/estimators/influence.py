@@ -73,6 +73,11 @@ def harm(
             "Fit the model with mtbayes.fit and use mtbayes.theory.influence."
         )
     _check.count(draws, "draws", "50 is the default.")
+    if not isinstance(curvature, Curvature | None):
+        raise InvalidInput(
+            f"curvature must be a Curvature, got {curvature!r}. Try mtbayes.theory.curvature."
+            "Curvature('gauss_newton', damping=0.1)."
+        )
     rows = _training_rows(estimator, *train, sample_weight)
     x, y = _coded(estimator, *_checked(estimator, *test))
     recipe = estimator._recipe(len(rows.y), estimator._prior())
@@ -99,6 +104,11 @@ def _training_rows(estimator: Any, x: Any, y: Any, sample_weight: Any) -> _Rows:
     """The rows that are passed, or those of the last fit."""
     count = len(estimator.outlier_probability_)
     if x is None and y is None:
+        if sample_weight is not None:
+            raise InvalidInput(
+                "sample_weight must come with X and y, the rows of `fit`; without them the weights "
+                "of `fit` are taken."
+            )
         rows = _remembered.get(estimator)
         if rows is None:
             raise InvalidInput(

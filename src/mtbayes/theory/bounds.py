@@ -86,8 +86,8 @@ def log_t_span(t: float, density: float = 1.0) -> Span:
     if t == 1:
         raise InvalidInput(
             "t must be below 1 for a certificate of the log_t risk, got 1. The log loss of one row "
-            "has no upper limit, so that no finite number of rows bounds its mean. Use t = 0.9, or "
-            "certify the error rate."
+            "has no upper limit, so that no finite number of rows bounds its mean. Use t = 0.9, "
+            "or, for a classifier, certify the error rate."
         )
     return Span(-float(log_t(density, t)), 1 / (1 - t))
 
@@ -181,6 +181,8 @@ def pac_bayes(
     delta = 1 - checked_confidence(confidence)
     _check.known("form", form, FORMS)
     _check.count(tried, "tried", "1 is a bound whose settings were fixed in advance.")
+    rows = _check.count(rows, "rows", "A bound needs rows that the prior has not seen.")
+    span = _span(span)
     values = _scaled(risk, span)
     complexity = _complexity(complexity)
     monte_carlo = _MONTE_CARLO * delta if values.ndim else 0.0
@@ -191,7 +193,8 @@ def pac_bayes(
         "for complexity": complexity,
     }
     empirical = float(np.mean(values))
-    error = monte_carlo_error(values, monte_carlo) if values.ndim else 0.0
+    # Each of the settings tried may have a Monte Carlo error of its own.
+    error = monte_carlo_error(values, monte_carlo / tried) if values.ndim else 0.0
     error = min(error, 1 - empirical)
     facts: dict[str, float] = {}
     if form == "kl":
@@ -213,35 +216,36 @@ def pac_bayes(
         "δ": delta,
         "δ for Monte Carlo": monte_carlo,
         "Monte Carlo values": float(values.size if values.ndim else 0),
+        "least loss": float(span.low),
+        "largest loss": float(span.high),
         **facts,
     }
-    return Bound(value, terms, sentence(value, terms, span.high))
+    return Bound(value, terms, sentence(value, terms))
 
 
-def sentence(value: float, terms: dict[str, float | str], most: float) -> str:
-    """The certificate in words, from its terms; `most` is the largest loss there is."""
+def sentence(value: float, terms: dict[str, float | str]) -> str:
+    """The certificate in words, from its terms."""
     of, rows, delta = terms["bounds"], int(terms["rows"]), float(terms["δ"])
     said = (
         f"With {100 - 100 * delta:.6g} % confidence {of} is at most {_shown(of, value)} on new "
         f"rows drawn like these {rows:,}."
     )
-    return said if value < most else f"{said} No loss is larger: this says nothing."
+    return said + _vacuous(value, terms)
 
 
-def id_bound(bound: Bound, epsilon: float, *, t: float = 0.0, density: float = 1.0) -> Bound:
+def id_bound(bound: Bound, epsilon: float) -> Bound:
     """Lemma 1 for clean rows: what a bound on rows from (1-ε)ν + εξ says about rows from ν.
 
-    (bound + ε log_t C)/(1-ε), for a loss -log_t p with p up to `density`, C. With C = 1, as for
-    classes and for the error rate, it is bound/(1-ε) whatever t is. Nothing is assumed of ξ.
+    (bound + ε log_t C)/(1-ε), for a loss -log_t p with p up to C: -log_t C is the least loss, which
+    the bound knows from its span. With C = 1, as for classes and for the error rate, it is
+    bound/(1-ε) whatever t is. Nothing is assumed of ξ.
 
     >>> id_bound(pac_bayes(0.05, 3.0, 10_000), 0.1).value.__round__(4)
     0.0676
     """
     epsilon = _share(epsilon)
-    gain = epsilon * float(log_t(density, t))
-    return _on_clean(
-        bound, (bound.value + gain) / (1 - epsilon), f"at most {epsilon:.0%} of rows are outliers"
-    )
+    value = (bound.value - epsilon * float(bound.terms["least loss"])) / (1 - epsilon)
+    return _on_clean(bound, value, f"at most {100 * epsilon:.4g} % of rows are outliers")
 
 
 def uniform_flips(bound: Bound, epsilon: float, classes: int) -> Bound:
@@ -255,6 +259,11 @@ def uniform_flips(bound: Bound, epsilon: float, classes: int) -> Bound:
     0.095
     """
     epsilon = _share(epsilon)
+    if (bound.terms["least loss"], bound.terms["largest loss"]) != (0, 1):
+        raise InvalidInput(
+            f"bound must be of an error rate, got one of {bound.terms['bounds']}, at most "
+            f"{bound.terms['largest loss']:g}. Use id_bound, which is for every loss."
+        )
     if _check.count(classes, "classes", "A classifier has at least 2.") == 1:
         raise InvalidInput("classes must be at least 2, got 1. There is no other class to flip to.")
     keep = 1 - epsilon * classes / (classes - 1)
@@ -264,7 +273,9 @@ def uniform_flips(bound: Bound, epsilon: float, classes: int) -> Bound:
             "there on labels say nothing about the class."
         )
     value = max(0.0, (bound.value - epsilon) / keep)
-    return _on_clean(bound, value, f"{epsilon:.0%} of labels are flipped to any other class")
+    return _on_clean(
+        bound, value, f"{100 * epsilon:.4g} % of labels are flipped to any other class"
+    )
 
 
 def _on_clean(bound: Bound, value: float, if_: str) -> Bound:
@@ -272,8 +283,14 @@ def _on_clean(bound: Bound, value: float, if_: str) -> Bound:
     terms = {**bound.terms, "for clean rows": value - bound.value, "assumed": if_}
     statement = (
         f"{bound.statement} If {if_}, then {of} is at most {_shown(of, value)} on clean rows."
+        f"{_vacuous(value, terms)}"
     )
     return replace(bound, value=float(value), terms=terms, statement=statement)
+
+
+def _vacuous(value: float, terms: dict[str, float | str]) -> str:
+    """What is to be said of a bound that no loss exceeds anyway."""
+    return "" if value < float(terms["largest loss"]) else " No loss is larger: this says nothing."
 
 
 def _by_kl(risk: float, prices: dict[str, float], rows: int) -> dict[str, float]:
@@ -288,16 +305,16 @@ def _by_hoeffding(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """What each price adds at the best β, in units of the width, and that β."""
     grid = beta_grid(rows, span.width) if betas is None else np.atleast_1d(betas).astype(float)
-    if grid.ndim != 1 or not np.all((grid > 0) & np.isfinite(grid)):
+    if grid.ndim != 1 or not len(grid) or not np.all((grid > 0) & np.isfinite(grid)):
         raise InvalidInput(f"betas must be finite and above 0, got {betas!r}. They are those of J.")
     scaled = grid * span.width  # for the loss in [0, 1]
     prices = {**prices, "for values of β": math.log(len(grid))}
     best = int(np.argmin(sum(prices.values()) / scaled + scaled / (8 * rows)))
     at = float(scaled[best])
-    parts = {name: price / at for name, price in prices.items()}
-    parts["for spread"] = at / (8 * rows)
-    # No loss is above its span: what is too much is taken back.
-    parts["for the span"] = min(0.0, 1 - risk - sum(parts.values()))
+    parts = {"for spread": at / (8 * rows)} | {name: price / at for name, price in prices.items()}
+    # No loss is above its span: there the parts end.
+    steps = np.minimum(np.cumsum(list(parts.values())), 1 - risk)
+    parts = dict(zip(parts, np.diff(steps, prepend=0.0).tolist(), strict=True))
     return parts, {"β": float(grid[best]), "values of β": float(len(grid))}
 
 
@@ -329,6 +346,16 @@ def _share(epsilon: Any) -> float:
     return number
 
 
+def _span(span: Any) -> Span:
+    low, high = span
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidInput(
+            f"span must go from a least to a greater finite loss, got {low!r} and {high!r}. An "
+            "unbounded loss has no certificate; `log_t_span` gives that of log_t."
+        )
+    return Span(low, high)
+
+
 def _scaled(risk: Any, span: Span) -> FloatArray:
     """A risk, or Monte Carlo values of it, in units of [0, 1]."""
     values = (_check.finite("risk", risk, "It is a mean loss.") - span.low) / span.width
@@ -347,7 +374,12 @@ def _scaled(risk: Any, span: Span) -> FloatArray:
 
 def _complexity(value: Any) -> float:
     """A divergence; that of one draw may be negative, and infinity is a vacuous bound."""
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"complexity must be a number, got {value!r}. It is a divergence from the prior."
+        ) from None
     if math.isnan(number):
         raise InvalidInput("complexity must be a number, got NaN. The fit has failed.")
     return number

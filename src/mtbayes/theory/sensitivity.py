@@ -53,6 +53,7 @@ def gaussian_minimum(
     3.0
     """
     x = _points(x)
+    _check.positive(prior_std, "prior_std", "It is the prior's standard deviation.")
     pull = criterion.regulariser_weight(len(x)) / prior_std**2
 
     def slope(phi: float) -> float:

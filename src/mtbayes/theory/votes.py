@@ -64,5 +64,5 @@ def times(bound: Bound, factor: float, of: str) -> Bound:
         name: factor * v if isinstance(v, float) and name.startswith(_ADDED) else v
         for name, v in bound.terms.items()
     }
-    terms["bounds"] = of
-    return Bound(value, terms, sentence(value, terms, 1.0))
+    terms |= {"bounds": of, "least loss": 0.0, "largest loss": 1.0}
+    return Bound(value, terms, sentence(value, terms))
