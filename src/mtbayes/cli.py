@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from mtbayes import __version__, _check
+from mtbayes import __version__, _check, commands
 from mtbayes.errors import InvalidInput
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
     help="Learn from dirty data with models that are too simple.",
 )
 console = Console()
+commands.register(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -68,6 +69,34 @@ def reproduce(
     chosen = list(EXPERIMENTS) if "all" in (names or []) else names or []
     for name in chosen:
         _run(name, EXPERIMENTS[name], out, How(full, seeds, jobs))
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="The --out of `mtbayes reproduce`.")],
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the verdicts and tables as Markdown here, too.")
+    ] = None,
+) -> None:
+    """Draw all figures again, and write one HTML page with verdicts, figures and tables.
+
+    Example: mtbayes report results
+    """
+    from mtbayes import _files
+    from mtbayes.report import REPORTS, page
+
+    names = page.there(folder)
+    if not names:
+        _fail(f"no numbers in {folder}. Run `mtbayes reproduce all --out {folder}` first.", code=1)
+    for name in names:
+        REPORTS[name].draw(folder)
+    texts = {folder / "report.html": page.page(folder)}
+    if markdown is not None:
+        texts[markdown] = page.markdown(folder, f"mtbayes report {folder} --markdown {markdown}")
+    for path, text in texts.items():
+        with _files.atomic(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        console.print(f"{path}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -24,6 +24,7 @@ from mtbayes.experiments.tidy import Row
 from mtbayes.likelihoods import Categorical
 from mtbayes.metrics import expected_calibration_error, reliability
 from mtbayes.models import Model
+from mtbayes.types import BoolArray
 
 EPSILON = 0.3
 BINS = 15
@@ -94,7 +95,10 @@ class ImageCell:
             result.rows.extend(self._row(fit, *each) for each in values.items())
             _extend(result.tables, "reliability", self._tagged(fit, diagram))
             if self.split:
-                _extend(result.tables, "nll", self._tagged(fit, _histogram(self, fit, rows)))
+                nll = -fit.predict(rows.x, self.seed, self.draws).log_prob(rows.y)
+                area = float(roc_auc_score(rows.touched, nll))
+                result.rows.append(self._row(fit, "auroc", area))
+                _extend(result.tables, "nll", self._tagged(fit, _histogram(nll, rows.touched)))
         return result
 
     def _measured(self, fit: Fit, rows: Rows) -> tuple[dict[str, float], Columns]:
@@ -106,8 +110,6 @@ class ImageCell:
             "nll": -float(np.mean(found.log_prob(rows.test_y))),
             "overconfidence": float(found.probs.max(axis=1).mean()) - accuracy,
         }
-        if self.split:
-            values["auroc"] = roc_auc_score(rows.touched, _train_nll(self, fit, rows))
         diagram = reliability(found.probs, rows.test_y, BINS)
         return values, {"bin": range(BINS), **diagram._asdict()}
 
@@ -140,14 +142,10 @@ def _scaled(pixels: Any, *, flat: bool) -> Any:
     return (x.reshape(len(x), -1) - 0.13) / 0.31 if flat else (x - 0.47) / 0.25
 
 
-def _train_nll(cell: ImageCell, fit: Fit, rows: Rows) -> Any:
-    return -fit.predict(rows.x, cell.seed, cell.draws).log_prob(rows.y)
-
-
-def _histogram(cell: ImageCell, fit: Fit, rows: Rows) -> Columns:
-    nll = np.minimum(_train_nll(cell, fit, rows), EDGES[-1])
-    counts = [np.histogram(nll[rows.touched == wrong], EDGES)[0] for wrong in (False, True)]
-    return {"left": EDGES[:-1], "clean": counts[0], "corrupted": counts[1]}
+def _histogram(nll: Any, touched: BoolArray) -> Columns:
+    capped = np.minimum(nll, EDGES[-1])
+    clean, corrupted = (np.histogram(capped[touched == w], EDGES)[0] for w in (False, True))
+    return {"left": EDGES[:-1], "clean": clean, "corrupted": corrupted}
 
 
 def _extend(tables: dict[str, Columns], name: str, columns: Columns) -> None:
