@@ -29,7 +29,10 @@ class Harm(NamedTuple):
     """What training rows do to the mean log loss of test rows."""
 
     harm: FloatArray
-    """By how much the loss would fall without each training row, [n]; below 0 the row helps."""
+    """By how much the loss would fall without each training row, [n]; below 0 the row helps.
+
+    Good for ranking; damping makes the default's numbers several times too small.
+    """
     order: Array
     """Training rows from the most harmful to the most helpful, [n]."""
     status: str
