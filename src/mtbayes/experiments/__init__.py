@@ -16,7 +16,7 @@ give, joined over cells; and `out/NAME/run.json`, the spec, versions and seconds
 with `tidy.read_rows` and `tidy.read_table`. A cell's own file is `out/cells/KEY.json`.
 """
 
-from mtbayes.experiments import housing, images, influence, prior, tlog, toy
+from mtbayes.experiments import housing, images, influence, multimodal, prior, tlog, toy
 from mtbayes.experiments.runner import Found, How, Plain, Study
 from mtbayes.experiments.tidy import COLUMNS, Row, Tell
 
@@ -27,6 +27,7 @@ EXPERIMENTS: dict[str, Plain | Study] = {
 } | {
     study.name: study
     for study in (
+        multimodal.STUDY,
         images.MNIST,
         images.EMNIST,
         images.CIFAR10,
