@@ -194,12 +194,12 @@ def known(name: str, value: Any, allowed: list[str]) -> str:
 def _float_array(name: str, values: Any) -> FloatArray:
     try:
         if np.iscomplexobj(values):
-            raise TypeError
+            raise TypeError("they are complex")
         return np.asarray(values, dtype=np.float64)
-    except _NOT_NUMBERS:
+    except _NOT_NUMBERS as error:
         raise InvalidInput(
             f"{name} must be an array of numbers, got {type(values).__name__}. "
-            "Convert it with numpy.asarray first."
+            f"Convert it with numpy.asarray first: {error}."
         ) from None
 
 

@@ -96,6 +96,7 @@ BAD_ROWS = {
     "sparse array": (sparse.coo_array(X), "toarray"),
     "ragged": ([[1.0], [1.0, 2.0]], "inhomogeneous"),
 }
+DAYS = pd.DatetimeIndex(["2020-01-01", "2020-02-01"])
 BAD_TABLES = {
     "pandas category": (frame(pd.DataFrame, pd.Categorical(["u", "v"])), "OneHotEncoder"),
     "pandas text": (frame(pd.DataFrame, ["u", "v"]), "OneHotEncoder"),
@@ -104,6 +105,11 @@ BAD_TABLES = {
     "polars missing": (frame(pl.DataFrame, [1, None]), "NaN"),
     "pyarrow text": (frame(pa.table, ["u", "v"]), "OneHotEncoder"),
     "pyarrow missing": (frame(pa.table, [1, None]), "NaN"),
+    "pandas dates": (frame(pd.DataFrame, DAYS), "Count days"),
+    "pandas durations": (frame(pd.DataFrame, DAYS - DAYS[0]), "Count days"),
+    "polars dates": (frame(pl.DataFrame, DAYS.date.tolist()), "Count days"),
+    "pyarrow dates": (frame(pa.table, DAYS.date), "Count days"),
+    "dates": (DAYS.to_numpy()[:, None], "Count days"),
 }
 OF_ROWS = {
     RobustClassifier: ["predict", "predict_proba", "predict_log_proba", "decision_function"],
@@ -255,7 +261,8 @@ def _once(kind):
         (np.where(Y > 1, np.nan, Y), "y contains NaN"),
         (np.where(Y > 1, np.inf, Y), "y contains infinity"),
         (np.array([None, *Y[1:]], object), "y must be finite, got nan at"),
-        (LABELS, "y must be an array of numbers"),
+        (LABELS, "y must be an array of numbers.*'(yes|no)'"),
+        (np.full(N, DAYS[0].to_numpy()), "y must hold numbers, got dates"),
         (LABELS.astype(object), "y must be an array of numbers"),
         ([10**400] * N, "y must be an array of numbers"),
         (Y + 1j, "[Cc]omplex"),
@@ -282,8 +289,9 @@ def test_density_of_bad_targets_is_refused(fitted):
     [
         (Y, "continuous"),
         (np.array([1, "a"] * 6, object), "Unknown label type"),
-        (np.array([None, "a"] * 6, object), "Unknown label type"),
-        (np.array([np.nan, "a"] * 6, object), "NaN"),
+        (np.array([None, "a"] * 6, object), "a label for each row"),
+        (np.array(["a", None] * 6, object), "a label for each row"),
+        (np.array([np.nan, "a"] * 6, object), "a label for each row"),
         (np.column_stack([LABELS, LABELS]), "1d array"),
         (np.array([b"a", b"b"] * 6), "bytes"),
         (LABELS[:3], "inconsistent"),
@@ -296,11 +304,23 @@ def test_classifier_names_bad_labels(y, said):
 
 
 @pytest.mark.parametrize(
-    "y", [np.arange(N), np.array([1, "yes"] * 6, object), np.array([None, "yes"] * 6, object)]
+    "y", [np.arange(N), np.array([1, "yes"] * 6, object), np.array([b"no", "yes"] * 6, object)]
 )
 def test_labels_of_another_kind_are_unknown(fitted, y):
-    with pytest.raises(InvalidInput, match=r"labels seen before, got (0|1|None)"):
+    with pytest.raises(InvalidInput, match=r"labels seen before, got (0|1|b'no')"):
         fitted[RobustClassifier].find_outliers(X, y)
+
+
+def test_classes_that_are_refused_leave_the_fit_as_it_was():
+    model = fresh(RobustClassifier, warm_start=True).fit(X, LABELS)
+    before = model.predict(X)
+    with pytest.raises(InvalidInput, match="2 classes"):
+        model.fit(X, ["yes"] * N)
+    with pytest.raises(InvalidInput, match=r"'no', 'yes', got 'maybe', 'yes'.*warm_start=False"):
+        model.fit(X, np.where(LABELS == "no", "maybe", LABELS))
+    with pytest.raises(InvalidInput, match=r"classes must hold.*'no', 'yes', got 'maybe', 'no'"):
+        model.partial_fit(X, LABELS, classes=["no", "maybe"])
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 @pytest.mark.parametrize("top", [1e-310, 1e300, 1.7e308])

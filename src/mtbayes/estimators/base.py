@@ -117,8 +117,8 @@ class Robust(BaseEstimator):
             self._begin(rows)
         elif self._model(rows.x.shape[1:]) != self.model_:
             raise InvalidInput(
-                "X and y must have the columns and classes of the first fit when warm_start=True. "
-                "Set warm_start=False to start anew."
+                "X must have the columns, and network and hidden the values, of the first fit when "
+                "warm_start=True. Set warm_start=False to start anew."
             )
         rows = Rows(self.features_.apply(rows.x), self._coded(rows.y), rows.weight)
         start = jax.tree.map(jnp.asarray, self.state_) if warm else None
@@ -312,17 +312,11 @@ class Robust(BaseEstimator):
 
     def _check_parameters(self) -> None:
         _check.members(self.m, infinite=False)
-        if isinstance(self.t, str):
-            _check.known("t", self.t, ["auto"])
-        else:
-            _check.fraction(self.t, "t", _check.T_REMEDY)
-        if isinstance(self.beta, str):
-            _check.known("beta", self.beta, ["auto"])
-        else:
-            _check.ordinary(self.beta, "beta", "Larger trusts the rows more, the prior less.")
-        if isinstance(self.epochs, str):
-            _check.known("epochs", self.epochs, ["auto"])
-        else:
+        if not _is_auto(self.t):
+            _check.fraction(self.t, "t", f"'auto' chooses it; {_check.T_REMEDY}")
+        if not _is_auto(self.beta):
+            _check.ordinary(self.beta, "beta", "'auto' is 5·m; larger trusts the prior less.")
+        if not _is_auto(self.epochs):
             _check.count(self.epochs, "epochs", "'auto' goes by the number of rows.")
         _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
         _check.count(self.batch_size, "batch_size", "128 is the default.")
@@ -376,6 +370,10 @@ class Robust(BaseEstimator):
         check_is_fitted(self)
         rows = self._checked(x, reset=False)
         return self.law_.calibrated(self._raw(self.features_.apply(rows)))
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def _distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:

@@ -108,12 +108,15 @@ class RobustClassifier(ClassifierMixin, Robust):
         self._check_parameters()
         x, y = self._checked(X, y, reset=True)
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
+        classes = np.unique(y)
+        if len(classes) < 2:
             raise InvalidInput(
-                f"y must hold at least 2 classes, got 1 class: {_some(self.classes_.tolist())}. "
+                f"y must hold at least 2 classes, got 1 class: {_some(classes.tolist())}. "
                 "There is nothing to tell apart."
             )
+        if self.warm_start and hasattr(self, "state_"):
+            self._check_same(classes, "y", "Set warm_start=False to start anew.")
+        self.classes_ = classes
         self._fit(x, self._codes(y), sample_weight, checkpoint)
         return self
 
@@ -130,6 +133,8 @@ class RobustClassifier(ClassifierMixin, Robust):
         check_classification_targets(y)
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
+        elif classes is not None:
+            self._check_same(np.unique(classes), "classes", "Name all of them in the first call.")
         if len(self.classes_) < 2:
             raise InvalidInput("classes must hold at least 2 labels, got 1. Name them all.")
         codes = self._codes(y)
@@ -138,6 +143,14 @@ class RobustClassifier(ClassifierMixin, Robust):
         else:
             self._go_on(x, codes, sample_weight)
         return self
+
+    def _check_same(self, classes: Array, name: str, remedy: str) -> None:
+        """The posterior is about the classes of the first fit, and no others."""
+        if not np.array_equal(classes, self.classes_):
+            raise InvalidInput(
+                f"{name} must hold the classes of the first fit, {_some(self.classes_.tolist())}, "
+                f"got {_some(classes.tolist())}. {remedy}"
+            )
 
     def _codes(self, y: Array) -> Array:
         """Labels as whole numbers 0..C-1."""

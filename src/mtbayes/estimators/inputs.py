@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mtbayes import _check
@@ -13,12 +16,25 @@ from mtbayes.types import Array, FloatArray
 
 # In scikit-learn's words.
 _TEXT = ("could not convert string", "bytes/strings")
+_NO_LABEL = "y must hold a label for each row, got rows without one. Drop such rows first."
+# How the names of types of dates, times and durations begin in NumPy, pandas, Polars and Arrow.
+_DATES = re.compile("date|time|duration|period", re.IGNORECASE)
 
 
 def checked(
     estimator: Any, x: Any, *, images: bool, y_numeric: bool = False, **options: Any
 ) -> tuple[Any, ...]:
     """(X,) or (X, y) by scikit-learn's rules, X in double precision, and y too if `y_numeric`."""
+    if issparse(x):
+        raise InvalidInput(
+            "X must be dense, got a sparse matrix. Use X.toarray(), and in a pipeline "
+            "OneHotEncoder(sparse_output=False) or ColumnTransformer(..., sparse_threshold=0)."
+        )
+    if any(_DATES.match(str(kind)) for kind in _types(x)):
+        raise InvalidInput(
+            "X must hold numbers, got dates or times. Count days or seconds from a day of your "
+            "choice first, in pandas (dates - pd.Timestamp('2020-01-01')).dt.days."
+        )
     try:
         found = validate_data(
             estimator, x, dtype=np.float64, ensure_2d=not images, allow_nd=images, **options
@@ -28,6 +44,8 @@ def checked(
             f"X must hold numbers of at most 1.8e308, {error}. Divide such a column first."
         ) from None
     except ValueError as error:
+        if str(error) == "Input contains NaN":  # in text
+            raise InvalidInput(_NO_LABEL) from None
         if not any(words in str(error) for words in _TEXT):
             raise
         raise InvalidInput(
@@ -37,7 +55,27 @@ def checked(
     rows, *rest = found if isinstance(found, tuple) else (found,)
     if rows.size == 0:
         raise InvalidInput(f"X must not be empty, got shape {rows.shape}. Look how it was made.")
-    return rows, *(_check.finite("y", y, "Drop such rows first.") if y_numeric else y for y in rest)
+    return rows, *(_numbers(y) if y_numeric else _labels(y) for y in rest)
+
+
+def _types(x: Any) -> list[Any]:
+    """Types of the columns of a table, or of an array."""
+    if hasattr(x, "schema") and hasattr(x.schema, "types"):  # Arrow
+        return list(x.schema.types)
+    kinds = getattr(x, "dtypes", getattr(x, "dtype", []))
+    return list(kinds) if isinstance(kinds, Iterable) else [kinds]
+
+
+def _numbers(y: Array) -> FloatArray:
+    if y.dtype.kind in "mM":
+        raise InvalidInput("y must hold numbers, got dates or times. Count days or seconds first.")
+    return _check.finite("y", y, "Drop such rows first.")
+
+
+def _labels(y: Array) -> Array:
+    if y.dtype == object and any(v is None or v != v for v in y):
+        raise InvalidInput(_NO_LABEL)
+    return y
 
 
 def weights(sample_weight: Any, x: Array) -> FloatArray:
