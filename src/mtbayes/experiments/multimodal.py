@@ -16,7 +16,6 @@ The loss has many poor minima, and three means lead around them (docs/multimodal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, NamedTuple
 
 import jax
@@ -43,8 +42,18 @@ TABLE_2 = {(0.0, 1.0): 1.38, (0.1, 1.0): 2.15, (0.1, 0.9): 1.88, (0.1, 0.8): 1.7
 """The paper's Table II: total variation, in units of its own, for each (ε, t)."""
 
 EDGE, UNITS, MEMBERS = 10.5, 50, 20
-PLAIN, LED = "plain", "led"
-"""Ways to train: from the usual start at each t, or around the poor minima."""
+LED, LONG, PLAIN, STRONG = "led", "long", "plain", "strong"
+UNSWITCHED, UNSTAGED = "unswitched", "unstaged"
+WAYS = {
+    LED: "",
+    LONG: ", four times the steps",
+    UNSWITCHED: ", no switch",
+    UNSTAGED: ", no wide stages",
+    PLAIN: ", plain start",
+    STRONG: ", plain start, beta = m",
+}
+"""Ways to train, and what the names of their rows end in: around the poor minima, that with one
+part left out, or from the usual start at each t."""
 
 
 class Metrics(NamedTuple):
@@ -106,21 +115,21 @@ def model(std: float = 1.0) -> Model:
     return Model(mlp((1, UNITS, UNITS, 1)), Gaussian(std))
 
 
-def start(components: int, key: Array) -> MixtureState:
-    """The first layer's kinks spread over the inputs; a switch where there is one component."""
+def start(components: int, key: Array, *, switch: bool) -> MixtureState:
+    """The first layer's kinks spread over the inputs, and in each component a switch if asked."""
     own, place, silenced = jax.random.split(key, 3)
     mean = Mixture(components).init(own, model()).mean
     weight = mean[:, :UNITS]
     kink = jax.random.uniform(place, weight.shape, minval=-EDGE, maxval=EDGE)
     mean = mean.at[:, UNITS : 2 * UNITS].set(-weight * kink)
     log_std = jnp.log(_STD * model().scale()) + jnp.zeros_like(mean)
-    if components > 1:
+    if not switch:
         return MixtureState(mean, log_std)
     # Unit 0 sees its bias alone, and is -1 or large; then it silences half of the next layer.
     bias, onward = UNITS, slice(2 * UNITS, 3 * UNITS)
     half = jax.random.permutation(silenced, UNITS) < UNITS // 2
-    mean = mean.at[0, 0].set(0.0).at[0, bias].set(0.0).at[0, onward].set(-1.0 * half)
-    return MixtureState(mean, log_std.at[0, bias].set(np.log(_SWITCH)))
+    mean = mean.at[:, 0].set(0.0).at[:, bias].set(0.0).at[:, onward].set(-1.0 * half)
+    return MixtureState(mean, log_std.at[:, bias].set(np.log(_SWITCH)))
 
 
 @dataclass(frozen=True)
@@ -145,8 +154,12 @@ class MultimodalCell:
     def cost(self) -> float:
         """Fits, in thousand steps."""
         fits = len(self.temperatures)
-        stages = 4 * fits if self.way == PLAIN else 3 + fits
-        return self.steps * stages / 1000
+        stages = 4 * fits if self._plainly else 3 + fits
+        return self.steps * stages * (4 if self.way == LONG else 1) / 1000
+
+    @property
+    def _plainly(self) -> bool:
+        return self.way in (PLAIN, STRONG)
 
     def run(self) -> Found:
         """Train and measure."""
@@ -154,7 +167,7 @@ class MultimodalCell:
             draw(n, self.epsilon, np.random.default_rng([self.seed, part]))
             for part, n in enumerate((self.rows, self.rows // 4))
         )
-        states = self._plain(train.data) if self.way == PLAIN else self._led(train.data)
+        states = self._plain(train.data) if self._plainly else self._led(train.data)
         fits = list(zip(self.temperatures, states, strict=True))
         rows = [
             self._row(t, *each)
@@ -165,6 +178,7 @@ class MultimodalCell:
         return Found(rows, self._tables(train, fits) if drawn else {})
 
     def _fit(self, data: Array, t: float, key: int, begin: Any, std: float, rate: float) -> Any:
+        steps = self.steps * (4 if self.way == LONG else 1)
         return fit(
             model(std),
             data[:, :1],
@@ -172,7 +186,7 @@ class MultimodalCell:
             Criterion(MEMBERS, t, self.beta),
             key=jax.random.fold_in(jax.random.key(self.seed), key),
             posterior=Mixture(self.components),
-            epochs=self.steps * _BATCH // self.rows,
+            epochs=steps * _BATCH // self.rows,
             batch_size=_BATCH,
             learning_rate=rate,
             start=begin,
@@ -180,8 +194,9 @@ class MultimodalCell:
 
     def _led(self, data: Array) -> list[Any]:
         """From wide likelihoods to t in the middle, and from there to each t."""
-        state = start(self.components, jax.random.key(self.seed))
-        for i, std in enumerate(_WIDE):
+        switch = self.components == 1 and self.way != UNSWITCHED
+        state = start(self.components, jax.random.key(self.seed), switch=switch)
+        for i, std in enumerate((1.0,) * len(_WIDE) if self.way == UNSTAGED else _WIDE):
             state = self._fit(data, 0.9, i, state, std, _RATE)
         state = self._fit(data, _MIDDLE, 2, state, 1.0, _RATE)
         return [self._fit(data, t, 3, state, 1.0, _RATE / 2) for t in self.temperatures]
@@ -235,7 +250,7 @@ class MultimodalCell:
 
 def method(components: int, way: str = LED) -> str:
     """The name that rows of a fit carry."""
-    return f"K={components}" if way == LED else f"K={components}, {way} start"
+    return f"K={components}{WAYS[way]}"
 
 
 def measured(state: Any, held_out: Array) -> dict[str, float]:
@@ -250,7 +265,8 @@ def measured(state: Any, held_out: Array) -> dict[str, float]:
         (CHOICES[1], logs, densities),
     ):
         score, shares = explained(laws, b)
-        density = np.tensordot(shares / shares.sum(), predictives, 1)
+        kept = shares if shares.any() else np.ones(len(shares))  # a hopeless fit keeps all
+        density = np.tensordot(kept / kept.sum(), predictives, 1)
         result |= dict(zip(choice, (_distance(density), score, 1 - shares.sum()), strict=True))
     return {name: float(value) for name, value in result.items()}
 
@@ -321,7 +337,7 @@ def chosen(rows: list[Row], choice: Metrics) -> Chosen:
 
 @dataclass(frozen=True)
 class MultimodalSpec:
-    """K against t with and without outliers; and the plain start of one Gaussian."""
+    """K against t with and without outliers; and what one Gaussian needs, without outliers."""
 
     rows: int
     steps: int
@@ -329,25 +345,39 @@ class MultimodalSpec:
     components: tuple[int, ...]
     clean_temperatures: tuple[float, ...]
     temperatures: tuple[float, ...]
+    ways: tuple[str, ...]
     epsilon: float = 0.1
     beta: float = 1000.0
 
     def cells(self) -> list[MultimodalCell]:
         """Seed by seed, so that a run that is stopped has whole seeds."""
+        return [cell for seed in range(self.seeds) for cell in self._of(seed)]
+
+    def _of(self, seed: int) -> list[MultimodalCell]:
         worlds = ((0.0, self.clean_temperatures), (self.epsilon, self.temperatures))
+        kinds = [(k, LED, ts, e) for e, ts in worlds for k in self.components]
+        kinds += [(1, PLAIN, (1.0,), e) for e, _ in worlds]
+        kinds += [(1, way, (1.0,), 0.0) for way in self.ways]
         return [
-            MultimodalCell(k, way, ts, epsilon, self.rows, self.steps, self.beta, seed)
-            for seed, (epsilon, temperatures) in product(range(self.seeds), worlds)
-            for k, way, ts in [
-                *((k, LED, temperatures) for k in self.components),
-                (1, PLAIN, (1.0,)),
-            ]
-        ]
+            MultimodalCell(
+                k, way, ts, epsilon, self.rows, self.steps,
+                float(MEMBERS) if way == STRONG else self.beta, seed,
+            )
+            for k, way, ts, epsilon in kinds
+        ]  # fmt: skip
 
 
 STUDY = Study(
     "multimodal",
     "Two branches, outliers between them, and how many components to take (Fig. 4, Table II)",
-    MultimodalSpec(1_000, 480, 1, (1, 2, 4), (1.0,), (1.0, 0.9, 0.8)),
-    MultimodalSpec(2_000, 1_200, 3, (1, 2, 4, 10), (1.0, 0.8), (1.0, 0.9, 0.8, 0.5)),
+    MultimodalSpec(1_000, 480, 1, (1, 2, 4), (1.0,), (1.0, 0.9, 0.8), ()),
+    MultimodalSpec(
+        2_000,
+        1_200,
+        3,
+        (1, 2, 4, 10),
+        (1.0, 0.8),
+        (1.0, 0.9, 0.8, 0.5),
+        (LONG, UNSWITCHED, UNSTAGED, STRONG),
+    ),
 )
