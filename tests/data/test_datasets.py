@@ -21,9 +21,9 @@ def folder(tmp_path, monkeypatch):
     datasets.load.cache_clear()
 
 
-def offline(monkeypatch, error=OSError("no route")):
+def offline(monkeypatch):
     def refuse(*args, **kwargs):
-        raise error
+        raise OSError("no route")
 
     import sklearn.datasets
 

@@ -204,12 +204,14 @@ class ImageSpec:
 
 
 _RIVALS = tuple(name for name in METHODS if name not in (ROBUST, GIBBS, DEEP))
-_MNIST_QUICK = ImageSpec("mnist", 10_000, 10, 1, rivals=_RIVALS, rival_temperatures=(0.7, 0.5))
+_MNIST_QUICK = ImageSpec(
+    "mnist", 10_000, 10, 1, rivals=_RIVALS, rival_temperatures=(0.5, 0.0), draws=20
+)
 _MNIST_FULL = replace(
-    _MNIST_QUICK, rows=None, epochs=10, seeds=3, rival_temperatures=(0.9, 0.7, 0.5, 0.3)
+    _MNIST_QUICK, rows=None, seeds=3, draws=100, rival_temperatures=(0.9, 0.7, 0.5, 0.3, 0.0)
 )
 _CIFAR_QUICK = ImageSpec(
-    "cifar10", 2_500, 10, 1, temperatures=(0.0, 0.3, 0.5, 0.7, 1.0), together=1, draws=20
+    "cifar10", 2_500, 8, 1, temperatures=(0.3, 0.5, 0.7, 1.0), together=1, draws=20
 )
 _CIFAR_FULL = replace(_CIFAR_QUICK, rows=None, epochs=20, seeds=3, temperatures=TEMPERATURES)
 
@@ -223,7 +225,7 @@ MNIST = Study(
 EMNIST = Study(
     "emnist",
     "EMNIST in 47 classes, accuracy and ECE against t (Fig. 5b)",
-    ImageSpec("emnist", 8_000, 10, 1),
+    ImageSpec("emnist", 8_000, 10, 1, draws=20),
     ImageSpec("emnist", None, 20, 3),
     "emnist",
 )

@@ -160,7 +160,7 @@ def compute(
 
 
 def gather(name: str, done: Iterable[dict[str, Any]], folder: Path) -> None:
-    """Join the cells' rows into `results.csv`, and their tables into a file for each name."""
+    """Join the cells' rows, if any, into `results.csv`, and their tables into one for each name."""
     rows: list[Row] = []
     tables: dict[str, dict[str, list[Any]]] = {}
     for content in done:
@@ -169,7 +169,8 @@ def gather(name: str, done: Iterable[dict[str, Any]], folder: Path) -> None:
             whole = tables.setdefault(table, {column: [] for column in columns})
             for column, values in columns.items():
                 whole[column] += values
-    write_rows(folder / "results.csv", rows)
+    if rows:
+        write_rows(folder / "results.csv", rows)
     for table, joined in tables.items():
         write_columns(folder / f"{table}.csv", joined)
 
