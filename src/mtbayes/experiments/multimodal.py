@@ -236,7 +236,7 @@ class MultimodalCell:
 
     def _tables(self, train: Contaminated, fits: list[tuple[float, Any]]) -> dict[str, Columns]:
         """What Figure 4 draws: densities and points of the first seed."""
-        shown = [self._shown(t, state) for t, state in fits]
+        shown = [self._shown(t, state) for t, state in fits if (self.epsilon, t) in TABLE_2]
         joined = {k: np.concatenate([s[k] for s in shown]) for k in shown[0]}
         a, b = train.data[:_SHOWN_POINTS].T.round(3)
         points = {

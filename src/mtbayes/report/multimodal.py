@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from mtbayes.experiments.multimodal import CHOICES, PLAIN, TABLE_2, chosen, method
+from mtbayes.experiments.multimodal import CHOICES, PLAIN, TABLE_2, WAYS, chosen, method
 from mtbayes.experiments.tidy import Row, read_rows, read_table
 from mtbayes.report import figures
 from mtbayes.report.spread import Curve, curve
@@ -112,13 +112,10 @@ def _pairs(rows: list[Row], components: int, epsilon: float) -> Any:
 
 
 def grids(out: Path) -> list[Grid]:
-    """Table II beside the paper's, the study of K, and what the rule takes."""
+    """Table II beside the paper's, what K = 1 needs, the study of K, and what the rule takes."""
     rows = read_rows(out / "multimodal" / "results.csv")
-    return [
-        _table_2(rows),
-        *(_study(rows, e) for e in sorted({r.epsilon for r in rows})),
-        _choice(rows),
-    ]
+    studies = [_study(rows, epsilon) for epsilon in sorted({r.epsilon for r in rows})]
+    return [_table_2(rows), _ways(rows), *studies, _choice(rows)]
 
 
 def tables(out: Path) -> list[Any]:
@@ -147,20 +144,22 @@ def _table_2(rows: list[Row]) -> Grid:
     """Total variation, and in brackets its ratio to the first column, to compare with the paper."""
     base = TABLE_2[0.0, 1.0]
     lines = [("paper", *(f"{v:.2f} ({v / base:.2f})" for v in TABLE_2.values()))]
-    for components, way, name in (
-        (2, None, "K = 2"),
-        (1, None, "K = 1, with a switch"),
-        (1, PLAIN, "K = 1, plain start"),
-    ):
-        label = method(components) if way is None else method(components, way)
-        cells, first = [], curve(rows, label, _EQUAL.tv, 0.0)
+    for name in (method(2), method(1), method(1, PLAIN)):
+        cells, first = [], curve(rows, name, _EQUAL.tv, 0.0).at(1.0)
         for epsilon, t in TABLE_2:
-            shown = curve(rows, label, _EQUAL.tv, epsilon)
+            shown = curve(rows, name, _EQUAL.tv, epsilon)
             text = _cell(shown, t)
-            cells.append(text if text == "-" else f"{text} ({shown.at(t) / first.at(1.0):.2f})")
+            cells.append(text if text == "-" else f"{text} ({shown.at(t) / first:.2f})")
         lines.append((name, *cells))
     heads = ("", *(f"ε={epsilon:g}, t={t:g}" for epsilon, t in TABLE_2))
     return Grid("Table II: TV from ν ± half range over seeds (ratio to the first)", heads, lines)
+
+
+def _ways(rows: list[Row]) -> Grid:
+    there = {r.method for r in rows if r.epsilon == 0}
+    names = [method(1, way) for way in WAYS if method(1, way) in there]
+    lines = [(name, _cell(curve(rows, name, _EQUAL.tv, 0.0), 1.0)) for name in names]
+    return Grid("What one Gaussian needs, ε = 0, t = 1", ("", "TV from ν"), lines)
 
 
 def _study(rows: list[Row], epsilon: float) -> Grid:
