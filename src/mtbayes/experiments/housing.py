@@ -156,7 +156,7 @@ class HousingSpec:
 
 STUDY = Study(
     "housing",
-    "California Housing, clean NLL against t at four ε, and rivals (Fig. 7)",
+    "California Housing, clean NLL against t, and rivals (Fig. 7)",
     HousingSpec(5_000, 40, 1, (0.9, 0.7), (0.0, 0.3)),
     HousingSpec(None, 60, 3, (0.9, 0.8, 0.7, 0.5), (0.0, 0.3)),
     "california",
