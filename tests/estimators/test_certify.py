@@ -121,20 +121,34 @@ def _split_key():
     return jax.random.fold_in(jax.random.key(seed), 3)
 
 
-def test_copies_are_on_one_side_and_count_once():
+def test_rows_alone_equal_no_row_of_the_prior_and_none_before():
     x, y = blobs(40, 3)
-    learn, keep, copies = _parts(estimator(), np.tile(x, (3, 1)), np.tile(y, 3), 0.5, _split_key())
-    assert (len(learn), len(keep), copies) == (20, 20, 80)
-    assert not set(learn % 40) & set(keep % 40)
+    learn, keep, alone = _parts(estimator(), np.tile(x, (3, 1)), np.tile(y, 3), 0.5, _split_key())
+    assert (len(learn), len(keep)) == (60, 60)
+    assert set(learn) | set(keep) == set(range(120))
+    originals = keep[alone] % 40
+    assert len(set(originals)) == len(originals)
+    assert set(originals) == set(keep % 40) - set(learn % 40)
 
 
-def test_a_certificate_that_took_equal_rows_for_copies_says_so():
-    """Where rows repeat by themselves, leaving repeats out can make the bound too small."""
-    x, y = blobs(60, 4)
-    bound = estimator(epochs=2).certify(np.append(x, x[:7], axis=0), np.append(y, y[:7]))
+def test_where_rows_are_equal_the_larger_of_two_certificates_is_given():
+    x, y = blobs(400, 4)
+    # Two rows are easy and are there many times, as draws of their own or as copies.
+    x, y = np.append(x, np.tile(x[:2], (200, 1)), axis=0), np.append(y, np.tile(y[:2], 200))
+    found = estimator().certify(x, y)
+    case = _prepared(estimator(), x, y, 0.95, 0.5, "error", 100)
+    assert found.terms["rows that equal others"] > 190
+    assert found.terms["rows"] == len(case.alone)  # the repeats are easy: without them more errors
+    rows = case.x[case.alone]
+    wrong = found.predictor.law_.calibrated(found.predictor._raw(rows)).labels != case.y[case.alone]
+    assert found.terms["empirical risk"] == pytest.approx(wrong.mean())
+
+
+def test_a_certificate_on_rows_that_were_all_seen_says_on_what_it_rests():
+    x, y = np.tile(np.eye(2), (40, 1)), np.tile(["a", "b"], 40)
+    bound = estimator(epochs=2).certify(x, y)
     assert bound.statement.endswith(
-        "7 further rows equal others and were left out as copies; if they are draws of their own, "
-        "this need not hold."
+        "if they are copies and not draws of their own, this need not hold."
     )
 
 

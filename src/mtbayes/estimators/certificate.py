@@ -55,6 +55,10 @@ from mtbayes.types import Array, FloatArray
 OF = ["predictor", "member", "members", "ensemble"]
 # The whole ensemble's errors: members drawn, rows they may be wrong about, and the share of δ.
 _MANY, _BEYOND, _MARKOV = 500, 0.001, 0.1
+_ALL_SEEN = (
+    " All these rows equal rows that the prior has seen; if they are copies and not draws of their "
+    "own, this need not hold."
+)
 
 
 class Case(NamedTuple):
@@ -68,6 +72,8 @@ class Case(NamedTuple):
     """The bound's rows."""
     y: Array
     """Their targets; -1 for a label that the prior has not seen."""
+    alone: Array
+    """Places among them of rows that equal none of the prior's and none before."""
     risk: str
     confidence: float
     key: Array
@@ -105,20 +111,13 @@ def certify(
     paid = {"predictor": _DRAWS, "member": 1, "members": estimator.m, "ensemble": whole}[of]
     case = _prepared(estimator, x, y, confidence, prior_fraction, risk, paid)
     bound = _BOUNDS[of](case)
+    if 0 < len(case.alone) < len(case.y):
+        # Which of two worlds the rows come from is not known: the larger bound holds in both.
+        fewer = case._replace(x=case.x[case.alone], y=case.y[case.alone])
+        bound = max(bound, _BOUNDS[of](fewer), key=lambda each: each.value)
     terms = {**bound.terms, "KL of a member (nats)": case.kl, "t": case.t, **case.facts}
-    statement = bound.statement + _about_copies(case)
+    statement = bound.statement + ("" if len(case.alone) else _ALL_SEEN)
     return replace(bound, terms=terms, statement=statement, predictor=case.predictor)
-
-
-def _about_copies(case: Case) -> str:
-    """On what the certificate rests where rows are equal."""
-    count = int(case.facts["copies left out"])
-    if not count:
-        return ""
-    return (
-        f" {count:,} further rows equal others and were left out as copies; if they are draws of "
-        "their own, this need not hold."
-    )
 
 
 # The two fits.
@@ -129,7 +128,7 @@ def _prepared(
 ) -> Case:
     seed = check_random_state(estimator.random_state).randint(2**31)
     keys = [jax.random.fold_in(jax.random.key(seed), i) for i in range(3, 7)]
-    learn, keep, copies = _parts(estimator, x, y, fraction, keys[0])
+    learn, keep, alone = _parts(estimator, x, y, fraction, keys[0])
     first = clone(estimator).set_params(warm_start=False)
     if risk == "log_t" and first.t == "auto":
         first._path = tuple(t for t in first._path if t < 1)
@@ -141,35 +140,39 @@ def _prepared(
     bound_rows = rows[keep], targets[keep]
     facts: dict[str, float | str] = {
         "rows of the prior": float(len(learn)),
-        "copies left out": float(copies),
+        "rows that equal others": float(len(keep) - len(alone)),
     }
-    case = Case(predictor, first.state_, *bound_rows, risk, confidence, keys[3], facts)
+    case = Case(predictor, first.state_, *bound_rows, alone, risk, confidence, keys[3], facts)
     beta = _beta(case, paid)
-    seen = np.sort(np.concatenate([learn, keep]))
-    seen = seen[targets[seen] >= 0] if targets.dtype.kind == "i" else seen
+    seen = np.flatnonzero(targets >= 0) if targets.dtype.kind == "i" else np.arange(len(targets))
     predictor.state_ = _posterior(first, rows[seen], targets[seen], beta, keys[1])
     predictor.members_ = np.asarray(jax.random.key_data(keys[2]))
     facts["beta"] = beta
     return case
 
 
-def _parts(estimator: Any, x: Any, y: Any, fraction: float, key: Array) -> tuple[Array, Array, int]:
-    """Places of the prior's rows and of the bound's, and how many copies are in neither."""
+def _parts(
+    estimator: Any, x: Any, y: Any, fraction: float, key: Array
+) -> tuple[Array, Array, Array]:
+    """Places of the prior's rows, of the bound's, and among these of rows that equal no other."""
     share = _check.fraction(fraction, "prior_fraction", "0.5 is a good start.")
     numeric = {} if hasattr(estimator, "decision_function") else {"y_numeric": True}
     rows, targets = clone(estimator)._checked(x, y, reset=True, **numeric)
-    # Rows that are equal are copies of one: they would be on both sides, and are not independent.
-    prints = [hash((row.tobytes(), target)) for row, target in zip(rows, targets, strict=True)]
-    first = np.sort(np.unique(prints, return_index=True)[1])
-    order = first[np.asarray(jax.random.permutation(key, len(first)))]
-    size = round(share * len(order))
-    if not 1 < size < len(order):
+    size = round(share * len(rows))
+    if not 1 < size < len(rows):
         raise InvalidInput(
-            f"prior_fraction must leave different rows for the prior and for the bound, got "
-            f"{fraction!r} of {len(order)} different rows. A bound on rows that the prior has seen "
-            "does not hold; try 0.5, or give more rows."
+            f"prior_fraction must leave rows for the prior and for the bound, got {fraction!r} of "
+            f"{len(rows)} rows. A bound on rows that the prior has seen does not hold; try 0.5, or "
+            "give more rows."
         )
-    return np.sort(order[:size]), np.sort(order[size:]), len(rows) - len(order)
+    order = np.asarray(jax.random.permutation(key, len(rows)))
+    learn, keep = np.sort(order[:size]), np.sort(order[size:])
+    prints = np.array(
+        [hash((row.tobytes(), target)) for row, target in zip(rows, targets, strict=True)]
+    )
+    first = np.unique(prints[keep], return_index=True)[1]
+    alone = np.sort(first[~np.isin(prints[keep][first], prints[learn])])
+    return learn, keep, alone
 
 
 def _targets(estimator: Any, y: Any) -> Array:
