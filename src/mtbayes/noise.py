@@ -106,6 +106,10 @@ class WrongLabels:
         error = np.sqrt(np.average((gain - mean) ** 2, weights=share) / len(gain))
         return bool(mean > 2 * error)
 
+    def at(self, epsilon: float) -> WrongLabels:
+        """The same law with another share of wrong labels."""
+        return replace(self, epsilon=epsilon)
+
     def calibrated(self, predictive: ClassPredictive) -> ClassPredictive:
         """The predictive at the temperature; its doubt keeps its split in two kinds."""
         log_probs = log_softmax(np.asarray(predictive.log_probs, float) / self.temperature, axis=1)
@@ -203,6 +207,16 @@ class WrongTargets:
         centres = at((np.arange(50) + 0.5) / 50)
         return cls(1.0, none, float(y.min()), float(y.max()), centres, 0.3 * spread)
 
+    def at(self, epsilon: float) -> WrongTargets:
+        """The same law with another share of wrong targets."""
+        return replace(self, shares=np.array([1 - epsilon, *(epsilon * self._kinds)]))
+
+    @property
+    def _kinds(self) -> FloatArray:
+        """Shares of the three laws among wrong targets; equal ones where there are none."""
+        wrong = self.shares[1:]
+        return wrong / wrong.sum() if wrong.sum() > 0 else np.full(3, 1 / 3)
+
     def calibrated(self, predictive: GaussianPredictive) -> GaussianPredictive:
         """The predictive with its members' spread scaled."""
         return GaussianPredictive(predictive.means, self.scale * predictive.stds)
@@ -252,9 +266,7 @@ class WrongTargets:
         self, predictive: GaussianPredictive, y: Array, weight: Array, level: float = 0.95
     ) -> Contamination:
         """ε of these rows with a profile-likelihood interval, the wrong rows' law held fixed."""
-        wrong = self.shares[1:]
-        law = wrong / wrong.sum() if wrong.sum() > 0 else np.full(3, 1 / 3)
-        logs_at = self._logs_at(predictive, y)
+        law, logs_at = self._kinds, self._logs_at(predictive, y)
 
         def both_at(log_scale: float) -> FloatArray:
             logs = logs_at(log_scale)

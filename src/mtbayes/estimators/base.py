@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +23,7 @@ from mtbayes.estimators import inputs
 from mtbayes.estimators.choice import Choice, Recipe, Rows, choose
 from mtbayes.estimators.files import save
 from mtbayes.estimators.influence import Harm, forget, harm, remember
+from mtbayes.estimators.progress import bar, in_words
 from mtbayes.estimators.scaling import Features
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
@@ -101,6 +101,10 @@ class Robust(BaseEstimator):
         """Targets as the likelihood takes them."""
         raise NotImplementedError
 
+    def _told(self, found: Any) -> FloatArray:
+        """A calibrated predictive as numbers in the user's units, a row each."""
+        raise NotImplementedError
+
     def _no_law(self, rows: Rows) -> Any:
         """The law when rows are too few to learn one."""
         raise NotImplementedError
@@ -137,8 +141,10 @@ class Robust(BaseEstimator):
     def _model(self, shape: tuple[int, ...]) -> Model:
         return Model(self._network(shape), self._likelihood())
 
-    def _learn(self, rows: Rows, checkpoint: Any, start: Any) -> tuple[FloatArray, FloatArray]:
-        """Choose t, and fit all rows with it; each row's outlier probability, and its weight."""
+    def _learn(
+        self, rows: Rows, checkpoint: Any, start: Any
+    ) -> tuple[dict[str, FloatArray], FloatArray]:
+        """Choose t, and fit all rows with it; what is known about each row, and its weight."""
         key = jax.random.key(check_random_state(self.random_state).randint(2**31))
         folder = None if checkpoint is None else Path(checkpoint)
         if folder is not None and folder.exists() and not folder.is_dir():
@@ -171,7 +177,7 @@ class Robust(BaseEstimator):
                 batch_size=recipe.batch_size,
                 start=start,
                 checkpoint=None if folder is None else folder / "final",
-                callback=lambda p: tell(0.6 + 0.4 * p.epoch / p.epochs),
+                callback=lambda p: tell(0.6 + 0.4 * p.epoch / p.epochs, in_words(p.terms)),
             )
         if not solution.status.converged:
             warnings.warn(str(solution.status), ConvergenceWarning, stacklevel=4)
@@ -187,24 +193,35 @@ class Robust(BaseEstimator):
         self.law_ = self._no_law(rows) if chosen is None else chosen.law
         unseen = self._raw(rows.x) if chosen is None else chosen.unseen
         self.contamination_ = self.law_.contamination(unseen, rows.y, rows.weight)
-        return self.law_.outlier_probability(unseen, rows.y), self._pull(rows)
+        return self._judged(unseen, rows.y), self._pull(rows)
 
     def _pull(self, rows: Rows) -> FloatArray:
         """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1."""
         log_prob = self._raw(rows.x, draws=_FEW_DRAWS).log_prob(rows.y)
         return np.exp((1 - self.t_) * (log_prob - log_prob.max()))
 
+    def _judged(self, unseen: Any, y: Array) -> dict[str, FloatArray]:
+        """Attributes that tell of rows with targets y, by a predictive that has not seen them."""
+        return {
+            "outlier_probability_": self.law_.outlier_probability(unseen, y),
+            "suspicion_": self.law_.at(0.5).outlier_probability(unseen, y),
+            "held_out_": self._told(self.law_.calibrated(unseen)),
+        }
+
     def _tell_about(
-        self, x: Array, y: Array, inverse: Array, probability: FloatArray, weight: FloatArray
+        self, x: Array, y: Array, inverse: Array, judged: dict[str, FloatArray], weight: FloatArray
     ) -> None:
         """What is known about the training rows, in the order they came in."""
-        self.outlier_probability_, self.row_weight_ = probability[inverse], weight[inverse]
+        told = {name: values[inverse] for name, values in judged.items()}
+        told["row_weight_"] = weight[inverse]
         left_out = inverse < 0
         if left_out.any():  # rows of weight 0: no fit has seen them
-            rows = self.features_.apply(x[left_out]), self._coded(y[left_out])
-            raw = self._raw(rows[0])
-            self.outlier_probability_[left_out] = self.law_.outlier_probability(raw, rows[1])
-            self.row_weight_[left_out] = 0.0
+            raw = self._raw(self.features_.apply(x[left_out]))
+            for name, values in self._judged(raw, self._coded(y[left_out])).items():
+                told[name][left_out] = values
+            told["row_weight_"][left_out] = 0.0
+        for name, values in told.items():
+            setattr(self, name, values)
 
     def _go_on(self, x: Array, y: Array, sample_weight: Any) -> None:
         """More rows: judged by the posterior so far, which then is their prior."""
@@ -215,7 +232,7 @@ class Robust(BaseEstimator):
         raw = self._raw(rows.x)
         recipe = self._recipe(len(rows.y), self._posterior_as_prior())
         self.contamination_ = self.law_.contamination(raw, rows.y, rows.weight)
-        probability = self.law_.outlier_probability(raw, rows.y)
+        judged = self._judged(raw, rows.y)
         solution = fit(
             recipe.model,
             rows.x,
@@ -231,7 +248,7 @@ class Robust(BaseEstimator):
             start=jax.tree.map(jnp.asarray, self.state_),
         )
         self.state_ = jax.tree.map(np.asarray, solution.state)
-        self._tell_about(x, y, inverse, probability, self._pull(rows))
+        self._tell_about(x, y, inverse, judged, self._pull(rows))
 
     def _recipe(self, n: int, before: Prior) -> Recipe:
         batches = -(-n // min(self.batch_size, n))
@@ -337,20 +354,9 @@ class Robust(BaseEstimator):
         for units in self.hidden:
             _check.count(units, "hidden", "It lists the units of each hidden layer: (50, 50).")
 
-    @contextmanager
-    def _bar(self) -> Iterator[Callable[[float], None]]:
-        """A progress bar with the time left where `verbose` asks for one."""
-        if not self.verbose:
-            yield lambda _: None
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-        with Progress(*columns, console=Console(stderr=True)) as progress:
-            task = progress.add_task(type(self).__name__, total=1.0)
-            yield lambda share: progress.update(task, completed=share)
-            progress.update(task, completed=1.0)
+    def _bar(self) -> Any:
+        """A context that hears how much is done, and shows it where `verbose` asks for that."""
+        return bar(type(self).__name__, shown=bool(self.verbose))
 
     # Predicting.
 

@@ -81,6 +81,8 @@ class RobustClassifier(ClassifierMixin, Robust):
     contamination_ : (value, low, high), the share of wrong labels with its 95 % interval
     outlier_probability_ : probability that each training row's label is wrong, by a fit that has
         not seen it
+    suspicion_ : the same if half of all rows were wrong; Bayes' rule makes it that of any share
+    held_out_ : probability of each class, [n, C], by a fit that has not seen the row
     row_weight_ : how much each training row pulls at the final fit; 1 is the most
     score_path_ : the table behind the choice of t
     history_ : loss, data term and divergence along the final fit
@@ -168,6 +170,9 @@ class RobustClassifier(ClassifierMixin, Robust):
 
     def _coded(self, y: Array) -> Array:
         return np.asarray(y).astype(np.int32)
+
+    def _told(self, found: ClassPredictive) -> FloatArray:
+        return found.probs
 
     def _no_law(self, rows: Rows) -> WrongLabels:
         return WrongLabels()

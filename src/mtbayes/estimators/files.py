@@ -37,15 +37,19 @@ _KINDS: dict[str, Any] = {
 _REBUILT = {"model_"}
 
 
-def save(estimator: Any, path: Any) -> None:
-    """Write a fitted estimator to one file, atomically; see `load`."""
+def save(estimator: Any, path: Any, beside: Any = None) -> None:
+    """Write a fitted estimator to one file, atomically; see `load`.
+
+    beside: anything that JSON holds, for `read` to give back
+    """
     arrays: dict[str, Any] = {}
     state = {
         name: _packed(value, arrays, name)
         for name, value in vars(estimator).items()
         if name not in _REBUILT
     }
-    write_arrays(Path(path), arrays, {"estimator": type(estimator).__name__, "state": state})
+    settings = {"estimator": type(estimator).__name__, "state": state, "beside": beside}
+    write_arrays(Path(path), arrays, settings)
 
 
 def load(path: Any) -> Any:
@@ -54,6 +58,11 @@ def load(path: Any) -> Any:
     Loading runs no code from the file. A file that is cut short, changed, foreign or from a newer
     version is refused.
     """
+    return read(path)[0]
+
+
+def read(path: Any) -> tuple[Any, Any]:
+    """The estimator, and what `save` put beside it."""
     from mtbayes.estimators import ESTIMATORS
 
     try:
@@ -75,7 +84,7 @@ def load(path: Any) -> Any:
         raise InvalidInput(
             f"{path} does not hold what a {name} needs ({error}). Save it anew."
         ) from None
-    return estimator
+    return estimator, settings.get("beside")
 
 
 def _packed(value: Any, arrays: dict[str, Any], name: str) -> Any:

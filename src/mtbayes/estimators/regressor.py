@@ -38,8 +38,9 @@ class RobustRegressor(RegressorMixin, Robust):
 
     Attributes
     ----------
-    t_, contamination_, outlier_probability_, row_weight_, score_path_, history_ : as for
-        `RobustClassifier`, of targets
+    t_, contamination_, outlier_probability_, suspicion_, row_weight_, score_path_, history_ : as
+        for `RobustClassifier`, of targets
+    held_out_ : mean and standard deviation, [n, 2], by a fit that has not seen the row
 
     Examples
     --------
@@ -125,6 +126,11 @@ class RobustRegressor(RegressorMixin, Robust):
 
     def _coded(self, y: Array) -> Array:
         return self.targets_.apply(y).astype(np.float32)
+
+    def _told(self, found: GaussianPredictive) -> FloatArray:
+        both = np.stack([found.mean, found.std], axis=1)
+        with np.errstate(over="ignore"):  # of targets near 1e308
+            return self.targets_.scale * both + np.array([self.targets_.centre, 0.0])
 
     def _no_law(self, rows: Rows) -> WrongTargets:
         return WrongTargets.of_targets(rows.y, rows.weight)

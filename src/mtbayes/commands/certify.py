@@ -1,0 +1,52 @@
+"""`mtbayes certify`: what the risk on new rows does not exceed, in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtbayes.commands import manners
+from mtbayes.commands.manners import Screen, new_file, open_share
+
+
+def certify(
+    model: manners.ModelFile,
+    data: manners.Data,
+    confidence: Annotated[float, typer.Option(help="How sure the bound is.")] = 0.95,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Keep the model that is certified here.")
+    ] = None,
+    seed: manners.Seed = 0,
+    force: manners.Force = False,
+    as_json: manners.Json = False,
+    quiet: manners.Quiet = False,
+    debug: manners.Debug = False,
+) -> None:
+    """Bound the risk on new rows, as dirty as those of a file.
+
+    Half of the rows teach a prior, the other half bound a model that starts from it, with the
+    settings of MODEL. The sentence is about that model, which --out keeps, and not about MODEL.
+
+    Example: mtbayes certify houses.mtb houses.csv --out certified.mtb
+    """
+    with Screen(quiet=quiet, as_json=as_json, debug=debug) as screen:
+        open_share(confidence, "confidence", "0.95 is the default.")
+        if out is not None:
+            new_file(out, force)
+        from mtbayes.commands.model import TableModel, opened, rows_of
+
+        learned = TableModel.load(model)
+        rows = rows_of(screen, opened(screen, data), learned.schema)
+        estimator = learned.estimator.set_params(random_state=seed, verbose=int(screen.bars))
+        bound = estimator.certify(rows.x, rows.y, confidence=confidence)
+        screen.note(
+            "the sentence takes the coding of columns as given: where MODEL was fitted to these "
+            "rows, their medians and levels were seen, and that is not paid for"
+        )
+        screen.line(str(bound))
+        if out is not None:
+            TableModel(bound.predictor, learned.schema).save(out)
+            screen.line(f"The certified model: {out}")
+        screen.done({"value": bound.value, "statement": bound.statement, "terms": bound.terms})

@@ -1,0 +1,251 @@
+"""Tables in files, as Arrow record batches: CSV and its kin, Parquet, Feather; gzip inside or not.
+
+What a file is, is told by its first bytes and not by its name. Cells of a text file stay text here:
+the columns' kinds are settled once, for a whole file, in `frames`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from mtbayes.errors import InvalidInput
+
+MISSING = (
+    "", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null",
+    "?",
+)  # fmt: skip
+"""How a text file spells a missing value."""
+
+_HEAD = 2**16  # bytes that tell what a file is
+_BLOCK = 2**22  # bytes of a text file in one batch
+_BATCH = 2**16  # rows of a Parquet file in one batch
+_DELIMITERS = ",;\t|"
+_ENDINGS = {".tsv": "\t", ".tab": "\t"}
+_FORMATS = "CSV, TSV, Parquet or Feather, or one of these texts in gzip"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file with a table in it.
+
+    names: of the columns, no two alike
+    notes: what a reader should know about how the file was read
+    batches: starts to read; batches of rows come in the order of the file
+    decimal: the sign between whole and part that its numbers may have beside "."
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    notes: tuple[str, ...] = ()
+    decimal: str = "."
+
+    def table(self) -> pa.Table:
+        """All rows; there must be some."""
+        batches = [batch for batch in self.batches() if batch.num_rows]
+        if not batches:
+            _refuse(self.path, "has a header and no rows", "Look how it was made.")
+        return pa.Table.from_batches(batches)
+
+
+def open_table(path: Any) -> Source:
+    """A file as a table; one that is none is an InvalidInput with the reason in a line."""
+    path = Path(path)
+    if not path.exists():
+        raise InvalidInput(f"file must exist, got {path}. Look for a misspelt name or folder.")
+    if path.is_dir():
+        raise InvalidInput(f"file must be a table, got the folder {path}. Name a file in it.")
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        _refuse(path, f"cannot be read ({error.strerror})", "Look at its permissions.")
+    if not head:
+        _refuse(path, "is empty", "Look how it was made.")
+    for magic, opened in _MAGIC.items():
+        if head.startswith(magic):
+            return opened(path)
+    return _text(path, None)
+
+
+def _refuse(path: Path, what: str, remedy: str) -> NoReturn:
+    raise InvalidInput(f"{path} must be a table ({_FORMATS}), but it {what}. {remedy}")
+
+
+def _parquet(path: Path) -> Source:
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _reading(path), pa.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH):
+                yield batch.rename_columns(names)
+
+    with _reading(path), pa.parquet.ParquetFile(path) as file:
+        names, notes = unique(file.schema_arrow.names)
+    return Source(path, names, batches, notes)
+
+
+def _feather(path: Path) -> Source:
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _reading(path), pa.memory_map(str(path)) as mapped:
+            file = pa.ipc.open_file(mapped)
+            for i in range(file.num_record_batches):
+                yield file.get_batch(i).rename_columns(names)
+
+    with _reading(path), pa.memory_map(str(path)) as mapped:
+        names, notes = unique(pa.ipc.open_file(mapped).schema.names)
+    return Source(path, names, batches, notes)
+
+
+def _workbook(path: Path) -> Source:
+    _refuse(path, "is an Excel workbook or a zip file", "Save the sheet as CSV, or unpack it.")
+
+
+_MAGIC: dict[bytes, Callable[[Path], Source]] = {
+    b"PAR1": _parquet,
+    b"ARROW1": _feather,
+    b"PK\x03\x04": _workbook,
+    b"\x1f\x8b": lambda path: _text(path, "gzip"),
+}
+
+
+class _reading:
+    """Arrow's complaints about a file in our words."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        if isinstance(error, (pa.ArrowException, OSError, EOFError)):
+            said = str(error).splitlines()[0][:160].rstrip(". ") if str(error) else kind.__name__
+            raise InvalidInput(
+                f"{self.path} must be a whole table, but reading it stopped: {said}. Repair that "
+                "place, or write the file anew."
+            ) from None
+
+
+# Text.
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    """How a text file is written."""
+
+    path: Path
+    compression: str | None
+    encoding: str
+    delimiter: str
+    notes: list[str] = field(default_factory=list)
+
+    def open(self, kinds: dict[str, pa.DataType] | None = None) -> Any:
+        """A reader of batches."""
+        return pa.csv.open_csv(
+            pa.input_stream(str(self.path), compression=self.compression),
+            read_options=pa.csv.ReadOptions(
+                encoding=self.encoding, block_size=_BLOCK, use_threads=False
+            ),
+            parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=kinds, null_values=MISSING, strings_can_be_null=True
+            ),
+        )
+
+
+def _text(path: Path, compression: str | None) -> Source:
+    with _reading(path):
+        dialect = _dialect(path, compression)
+        found = dialect.open().schema.names
+    names, notes = unique(found)
+    kinds = dict.fromkeys(found, pa.string())
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _reading(path):
+            for batch in dialect.open(kinds):
+                yield batch.rename_columns(names)
+
+    decimal = "," if dialect.delimiter == ";" else "."
+    return Source(path, names, batches, (*dialect.notes, *notes), decimal)
+
+
+def _dialect(path: Path, compression: str | None) -> _Dialect:
+    with pa.input_stream(str(path), compression=compression) as stream:
+        head = stream.read(_HEAD)
+    notes: list[str] = []
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encoding = "utf-16"
+    elif b"\0" in head:
+        _refuse(path, "holds bytes that no text has", "Look whether this is the file you meant.")
+    elif _is_utf8(path, compression):
+        encoding = "utf-8"
+    else:
+        encoding = "latin-1"
+        notes.append("the file is not UTF-8; it was read as Latin-1, so look at its accents")
+        if sum(b < 32 and b not in b"\t\n\r\f\x1a" for b in head) > 0.01 * len(head):
+            _refuse(
+                path, "holds bytes that no text has", "Look whether this is the file you meant."
+            )
+    text = head.decode(encoding, errors="ignore").removeprefix("\ufeff")
+    if not text.strip():
+        _refuse(path, "holds no text", "Look how it was made.")
+    if len(head) < _HEAD and len(text.strip().splitlines()) == 1:
+        _refuse(path, "has a header and no rows", "Look how it was made.")
+    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    return _Dialect(path, compression, encoding, _ENDINGS.get(ending) or _delimiter(text), notes)
+
+
+def _is_utf8(path: Path, compression: str | None) -> bool:
+    with pa.input_stream(str(path), compression=compression) as stream:
+        try:
+            reader = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+            while reader.read(2**20):
+                pass
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _delimiter(text: str) -> str:
+    r"""The sign that cuts the first lines into the same number of fields, the most of them.
+
+    >>> _delimiter('a;b\n"1;5";2,5\n')
+    ';'
+    """
+    lines = text.splitlines()[:50]
+    lines = lines[:-1] if len(lines) > 2 else lines  # the last one may be cut
+
+    def worth(sign: str) -> tuple[float, int]:
+        fields = [len(row) for row in csv.reader(lines, delimiter=sign) if row]
+        common, count = Counter(fields).most_common(1)[0]
+        return (count / len(fields) if common > 1 else 0.0, common)
+
+    return max(_DELIMITERS, key=worth)
+
+
+def unique(names: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names no two alike, and a note on those that were.
+
+    >>> unique(["a", "a", "a.1", ""])[0]
+    ('a', 'a.2', 'a.1', 'column 4')
+    """
+    found: list[str] = []
+    notes = []
+    for place, given in enumerate(names):
+        name, count = given.strip() or f"column {place + 1}", 0
+        while name in found or (count and name in names):
+            count += 1
+            name = f"{given.strip()}.{count}"
+        if count:
+            notes.append(f"a second column is called {given!r}; it is {name!r} here")
+        found.append(name)
+    return tuple(found), tuple(notes)

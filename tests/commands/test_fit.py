@@ -1,0 +1,148 @@
+"""`mtbayes fit`: what it says, what it writes, and how it stops."""
+
+import json
+
+import numpy as np
+import pytest
+
+import mtbayes
+from mtbayes.commands.fit import held_out
+from mtbayes.commands.model import Rows, TableModel
+from mtbayes.estimators import RobustClassifier, base
+
+
+def same(one, other):
+    """Models that are equal to the last bit, in estimator and schema."""
+    first, second = TableModel.load(one), TableModel.load(other)
+    assert first.schema == second.schema
+    for name in ("state_", "members_", "held_out_", "suspicion_"):
+        a, b = (getattr(m.estimator, name) for m in (first, second))
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_says_what_it_did(case):
+    said = case.fitted.output.replace("\n", " ")
+    assert "Task: tell 2 classes of 'label' apart (high, low), guessed" in said
+    assert f"Rows: {case.n}. Columns used: 2 (1 number, 1 category)." in said
+    assert "'nothing' (empty)" in said
+    assert "'id' (it only counts the rows)" in said
+    assert "t: 0.7" in said
+    assert "Wrong values of 'label': about" in said
+    assert "mtbayes predict data.mtb" in said
+    assert "mtbayes audit data.csv --target label" in said
+
+
+def test_nothing_but_the_model_is_left(case):
+    assert case.model.exists()
+    assert not (case.folder / "data.mtb.partial").exists()
+    assert not [p for p in case.folder.rglob(".*") if p.is_file()]
+
+
+def test_the_model_is_an_estimator_of_ours(case):
+    model = mtbayes.load(case.model)
+    assert isinstance(model, RobustClassifier)
+    assert (model.m, model.t, model.epochs, model.random_state) == (3, 0.7, 30, 0)
+    assert TableModel.load(case.model).schema.target == "label"
+
+
+def test_scores_of_rows_that_were_held_out(case):
+    model = TableModel.load(case.model)
+    rows = Rows(None, None, None, case.label)
+    scores = held_out(model, rows)
+    hit = model.estimator.classes_[model.estimator.held_out_.argmax(axis=1)] == case.label
+    assert scores["accuracy of all rows"] == pytest.approx(np.mean(hit))
+    good = 1 - model.estimator.outlier_probability_
+    assert scores["accuracy"] == pytest.approx(np.sum(hit * good) / np.sum(good))
+    assert scores["accuracy of all rows"] < scores["accuracy"]  # a tenth is swapped
+
+
+def test_equal_seeds_give_equal_models(case):
+    out = case.folder / "again.mtb"
+    result = case.run("fit", case.data, "--target", "label", "--model", out, "--json", *case.quick)
+    assert result.exit_code == 0, result.output
+    same(out, case.model)
+    found = json.loads(result.stdout)
+    assert found["rows"] == case.n
+    assert found["task"] == "classes"
+    assert found["columns"] == {"x": "number", "colour": "category"}
+    assert found["wrong"]["low"] <= found["wrong"]["share"] <= found["wrong"]["high"]
+    assert result.stderr == ""
+
+
+def test_ctrl_c_leaves_no_model_and_resume_goes_on(case, monkeypatch):
+    arguments = [
+        "fit",
+        case.data,
+        "--target",
+        "label",
+        "--model",
+        case.folder / "r.mtb",
+        *case.quick,
+    ]
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "fit", stop)  # the last of the fits, after the folds
+        result = case.run(*arguments)
+    assert result.exit_code == 130
+    assert "--resume" in result.output
+    assert not (case.folder / "r.mtb").exists()
+    folds = sorted((case.folder / "r.mtb.partial").glob("fold-*"))
+    before = [p.stat().st_mtime_ns for p in folds]
+    seen = []
+    real = base.fit
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            base,
+            "fit",
+            lambda *a, **k: seen.extend(p.stat().st_mtime_ns for p in folds) or real(*a, **k),
+        )
+        assert case.run(*arguments, "--resume", "--quiet").output == ""
+    assert seen == before  # folds were read, not fitted anew
+    assert len(before) > 2
+    same(case.folder / "r.mtb", case.model)
+    assert not (case.folder / "r.mtb.partial").exists()
+
+
+def test_an_existing_file_is_kept(case):
+    before = case.model.read_bytes()
+    result = case.run("fit", "data.csv", "--target", "label", folder=case.folder)
+    assert result.exit_code == 2
+    assert "--force" in result.output
+    assert case.model.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--target", "lable"], 2, "Is 'label' meant"),
+        (["--target", "label", "--t", "1.5"], 2, "t must lie in [0, 1], got 1.5"),
+        (["--target", "label", "--t", "much"], 2, "t must be auto or a number"),
+        (["--target", "label", "--m", "0"], 2, "m must be a whole number"),
+        (["--target", "label", "--task", "guess"], 2, "classes or number"),
+        (["--target", "label", "--model", "."], 2, "must be a file"),
+        (["--target", "id", "--task", "classes"], 1, "Name another column"),
+        (["--target", "nothing"], 1, "must hold"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said_in_a_line(case, options, code, said):
+    result = case.run("fit", case.data, "--model", case.folder / "never.mtb", *options)
+    assert result.exit_code == code, result.output
+    assert said in result.output
+    assert len(result.output.strip().splitlines()) == 1
+    assert not (case.folder / "never.mtb").exists()
+
+
+def test_debug_shows_where_an_error_comes_from(case):
+    result = case.run("fit", case.folder / "none.csv", "--target", "label", "--debug")
+    assert isinstance(result.exception, mtbayes.InvalidInput)
+
+
+def test_bad_data_in_a_line(case):
+    path = case.write("header.csv", ["x,label"])
+    result = case.run("fit", path, "--target", "label")
+    assert result.exit_code == 1
+    assert "header and no rows" in result.output
+    assert len(result.output.splitlines()) == 1

@@ -1,0 +1,230 @@
+"""Tables as numbers: kinds, gaps, levels, and what is left out."""
+
+import json
+from collections import Counter
+from datetime import date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mtbayes.data.frames import Schema, learn_schema
+from mtbayes.errors import InvalidInput
+
+N = 60
+ORDER = np.arange(N)
+
+
+def texts(values):
+    return pa.array([None if v is None else str(v) for v in values], pa.string())
+
+
+def learned(values, **options):
+    """The schema of one column beside a target of two classes."""
+    return learn_schema(pa.table({"v": values, "y": texts(ORDER % 2)}), "y", **options)
+
+
+def code(schema, values, **options):
+    return schema.code(pa.table({"v": values}), **options)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return pa.table(
+        {
+            "id": texts(ORDER + 1),
+            "age": texts([None if i % 7 == 0 else 20 + i % 13 for i in ORDER]),
+            "colour": texts(np.array(["red", "blue", "green"])[ORDER % 3]),
+            "ok": texts(np.array(["yes", "No"])[ORDER % 2]),
+            "name": texts([f"n{i}" for i in ORDER]),
+            "empty": pa.nulls(N, pa.string()),
+            "constant": texts([5] * N),
+            "x": texts(["12o" if i == 4 else i * 0.5 for i in ORDER]),
+            "y": texts(np.array(["b", "a", "a"])[ORDER % 3]),
+        }
+    )
+
+
+def test_what_is_used_and_what_is_left_out(table):
+    schema = learn_schema(table, "y")
+    kinds = {c.name: type(c).__name__ for c in schema.columns}
+    assert kinds == {"age": "Number", "colour": "Category", "ok": "Boolean", "x": "Number"}
+    assert dict(schema.dropped) == {
+        "id": "it only counts the rows",
+        "name": "text with 60 different values in 60 rows",
+        "empty": "empty",
+        "constant": "the same in every row",
+    }
+    assert (schema.task, schema.whole) == ("classes", False)
+    names = ["age", "age is missing", "colour = red", "colour = blue", "colour = green", "ok", "x"]
+    assert schema.features == [*names, "x is missing"]
+
+
+def test_rows_become_the_numbers_that_features_name(table):
+    schema, strays = learn_schema(table, "y"), Counter()
+    x = schema.code(table, strays=strays)
+    median = np.median([20 + i % 13 for i in ORDER if i % 7])
+    np.testing.assert_array_equal(x[:, 0], np.where(ORDER % 7 == 0, median, 20 + ORDER % 13))
+    np.testing.assert_array_equal(x[:, 1], ORDER % 7 == 0)
+    np.testing.assert_array_equal(x[:, 2:5].argmax(axis=1), ORDER % 3)
+    np.testing.assert_array_equal(x[:, 2:5].sum(axis=1), 1)
+    np.testing.assert_array_equal(x[:, 5], ORDER % 2 == 0)
+    np.testing.assert_array_equal(np.flatnonzero(x[:, 7]), [4])
+    assert strays == {"x": 1}
+
+
+def test_columns_are_found_by_name(table):
+    schema = learn_schema(table, "y")
+    turned = table.select(table.column_names[::-1]).drop(["y", "id"])
+    np.testing.assert_array_equal(schema.code(turned), schema.code(table))
+    assert schema.check((*turned.column_names, "new")) == ("new",)
+    with pytest.raises(InvalidInput, match=r"'age', 'x' are missing.*is 'aeg' meant"):
+        schema.check(("aeg", "colour", "ok"))
+    with pytest.raises(InvalidInput, match="'y' is missing"):
+        schema.check(tuple(turned.column_names), target=True)
+
+
+def test_batches_are_coded_like_the_table(table):
+    schema = learn_schema(table, "y")
+    parts = [schema.code(batch) for batch in table.to_batches(max_chunksize=7)]
+    np.testing.assert_array_equal(np.concatenate(parts), schema.code(table))
+
+
+def test_text_and_typed_columns_are_coded_alike():
+    values = [None if i == 3 else i * 0.25 for i in ORDER]
+    typed = pa.array(values, pa.float64())
+    np.testing.assert_array_equal(
+        code(learned(texts(values)), texts(values)), code(learned(typed), typed)
+    )
+    truths = [bool(i % 3) for i in ORDER]
+    np.testing.assert_array_equal(
+        code(learned(pa.array(truths)), pa.array(truths))[:, 0],
+        code(learned(texts(truths)), texts(truths))[:, 0],
+    )
+    levels = pa.array(np.array(["u", "v"])[ORDER % 2]).dictionary_encode()
+    np.testing.assert_array_equal(code(learned(levels), levels)[:, 0], ORDER % 2 == 0)
+
+
+def test_json_keeps_everything(table):
+    days = pa.array([date(2020, 1 + i % 12, 3) for i in ORDER])
+    schema = learn_schema(table.append_column("day", days), "y")
+    assert Schema.from_json(json.loads(json.dumps(schema.as_json()))) == schema
+    with pytest.raises(InvalidInput, match="Fit the model anew"):
+        Schema.from_json({"columns": [{"kind": "os.system", "name": "v"}]})
+
+
+def test_rare_levels_are_pooled_and_new_ones_join_them():
+    values = texts(["u"] * 30 + ["v"] * 26 + ["w", "x", "z", None])
+    schema = learned(values)
+    assert schema.features == ["v = u", "v = v", "v is another", "v is missing"]
+    found = code(schema, texts(["v", "w", "never seen", None, " u "]))
+    np.testing.assert_array_equal(
+        found, [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
+    )
+
+
+def test_without_rare_levels_a_new_one_is_all_zero():
+    schema = learned(texts(np.array(["u", "v"])[ORDER % 2]))
+    np.testing.assert_array_equal(code(schema, texts(["w", None])), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(
+    "style", ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
+)
+def test_dates_are_days_and_a_season(style):
+    when = [datetime(2019 + i % 3, 1 + i % 12, 1 + i % 28, 12) for i in ORDER]
+    values = texts([d.strftime(style) for d in when])
+    schema = learned(values)
+    assert schema.features == ["v in days", "v, winter", "v, spring"]
+    found = code(schema, values)
+    days = np.array([d.toordinal() for d in when])
+    np.testing.assert_allclose(found[:, 0] - found[0, 0], days - days[0])
+    np.testing.assert_allclose(np.hypot(found[:, 1], found[:, 2]), 1)
+    days = texts([date(2021, *day).strftime(style) for day in ((1, 1), (4, 2))])
+    np.testing.assert_allclose(code(schema, days)[:, 1:], np.eye(2), atol=0.02)
+    typed = learned(pa.array([d.date() for d in when]))
+    np.testing.assert_allclose(
+        code(typed, pa.array([when[5].date()]))[0, 1:], found[5, 1:], atol=0.01
+    )
+
+
+def test_american_dates_where_a_day_is_above_12():
+    values = texts([f"{1 + i % 12}/{1 + i % 28}/2020" for i in ORDER])
+    assert learned(values).columns[0].style == "%m/%d/%Y"
+
+
+def test_a_comma_may_be_the_decimal_sign():
+    values = texts([f"1.{i:03d},5" for i in ORDER])
+    schema = learned(values, decimal=",")
+    np.testing.assert_array_equal(code(schema, values, decimal=",")[:, 0], 1000.5 + ORDER)
+
+
+def test_infinite_and_unreadable_cells_are_missing():
+    schema = learned(texts([*ORDER[:-1] ** 2, "inf"]))
+    strays = Counter()
+    found = code(schema, texts(["4", "much", "-1e3"]), strays=strays)
+    fill = np.median(ORDER[:-1] ** 2)
+    np.testing.assert_array_equal(found, [[4, 0], [fill, 1], [-1000, 0]])
+    assert strays == {"v": 1}
+
+
+def test_a_column_of_another_type_is_refused():
+    schema = learned(pa.array(ORDER * 0.5))
+    with pytest.raises(InvalidInput, match="'v' must be a number"):
+        code(schema, pa.array([date(2020, 1, 1)]))
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["a", "b"] * 30, "classes"),
+        ([True, False] * 30, "classes"),
+        (["1", "2", "3"] * 20, "classes"),
+        ([1.0, 0.0] * 30, "classes"),
+        ([0.5, 1.5] * 30, "number"),
+        (list(range(60)), "number"),
+    ],
+)
+def test_the_task_is_guessed(values, task):
+    table = pa.table({"v": np.sqrt(ORDER), "y": values})
+    assert learn_schema(table, "y").task == task
+
+
+def test_targets_of_whole_numbers_are_numbers_again():
+    table = pa.table({"v": np.sqrt(ORDER), "y": texts([10, 9, None] * 20)})
+    found = learn_schema(table, "y").targets(table)
+    np.testing.assert_array_equal(found.y, [10, 9] * 20)
+    assert found.y.dtype.kind == "i"
+    np.testing.assert_array_equal(found.kept, ORDER % 3 < 2)
+
+
+def test_rows_without_a_target_teach_no_schema():
+    table = pa.table(
+        {"v": texts([*ORDER[:30], *[1000] * 30]), "y": texts(["a", "b"] * 15 + [None] * 30)}
+    )
+    assert learn_schema(table.append_column("w", texts(ORDER % 5)), "y").dropped == (
+        ("v", "it only counts the rows"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "said"),
+    [
+        ("Agee", None, "Is 'age' meant"),
+        ("name", None, "60 in 60 rows"),
+        ("colour", "number", "'red'"),
+        ("colour", "clases", "'classes'"),
+    ],
+)
+def test_targets_that_cannot_be_learned(table, target, task, said):
+    with pytest.raises(InvalidInput, match=said):
+        learn_schema(table, target, task)
+
+
+def test_no_column_is_left():
+    with pytest.raises(InvalidInput, match="'v': the same in every row"):
+        learned(pa.array([1] * N))
+
+
+def test_a_count_of_rows_is_used_where_there_is_nothing_else():
+    assert [c.name for c in learned(pa.array(ORDER)).columns] == ["v"]

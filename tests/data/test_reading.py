@@ -1,0 +1,129 @@
+"""Files of all sorts: what they hold, or one clear line."""
+
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from mtbayes.data import reading
+from mtbayes.data.reading import open_table
+from mtbayes.errors import InvalidInput
+
+ROWS = [{"a": "1", "b": "x,y"}, {"a": "2", "b": None}]
+
+
+def rows(path):
+    return open_table(path).table().to_pylist()
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="some.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ('a,b\n1,"x,y"\n2,\n', "plain.csv"),
+        ('\ufeffa,b\n1,"x,y"\n2,NA\n', "mark.csv"),
+        ('a,b\r\n1,"x,y"\r\n2,?\r\n', "windows.csv"),
+        ('a,b\n1,"x,y"\n2,\n', "no_ending"),
+        ("a;b\n1;x,y\n2;\n", "semicolon.csv"),
+        ("a\tb\n1\tx,y\n2\t\n", "tabs.tsv"),
+        ("a\tb\n1\tx,y\n2\t\n", "tabs.csv"),
+        ("a|b\n1|x,y\n2|\n", "bars.txt"),
+        (gzip.compress(b'a,b\n1,"x,y"\n2,\n'), "small.csv.gz"),
+        ("a\tb\n1\tx,y\n2\t\n".encode("utf-16"), "excel.txt"),
+        ('a,b\n1,"x,y"\n2,', "no_last_line_end.csv"),
+    ],
+)
+def test_all_ways_to_write_the_same_table(file, content, name):
+    assert rows(file(content, name)) == ROWS
+
+
+def test_typed_files_keep_their_types(tmp_path):
+    table = pa.table({"a": [1, 2], "b": ["x,y", None]})
+    pyarrow.parquet.write_table(table, tmp_path / "misnamed.csv")
+    pyarrow.feather.write_feather(table, tmp_path / "t.feather")
+    for name in ("misnamed.csv", "t.feather"):
+        assert open_table(tmp_path / name).table() == table
+
+
+def test_latin_1_is_read_and_noted(file):
+    source = open_table(file("a,b\n1,café\n".encode("latin-1")))
+    assert source.table().to_pylist() == [{"a": "1", "b": "café"}]
+    assert "Latin-1" in source.notes[0]
+
+
+def test_bytes_that_are_not_utf8_are_noticed_far_behind_the_head(file):
+    text = "a,b\n" + "1,cafe\n" * 20_000 + "1,café\n"
+    assert open_table(file(text)).notes == ()
+    source = open_table(file(text.encode("latin-1")))
+    assert source.table().column("b")[-1].as_py() == "café"
+
+
+def test_equal_names_are_told_apart(file):
+    source = open_table(file("a,a,a.1,\n1,2,3,4\n"))
+    assert source.names == ("a", "a.2", "a.1", "column 4")
+    assert source.table().to_pylist() == [{"a": "1", "a.2": "2", "a.1": "3", "column 4": "4"}]
+    assert source.notes == ("a second column is called 'a'; it is 'a.2' here",)
+
+
+def test_a_line_end_within_quotes(file):
+    assert rows(file('a,b\n1,"two\nlines"\n')) == [{"a": "1", "b": "two\nlines"}]
+
+
+def test_batches_are_the_table(file, monkeypatch):
+    monkeypatch.setattr(reading, "_BLOCK", 2**10)
+    values = np.arange(2000)
+    path = file("a,b\n" + "".join(f"{v},x{v}\n" for v in values))
+    batches = list(open_table(path).batches())
+    assert len(batches) > 5
+    assert [v for b in batches for v in b.column("b").to_pylist()] == [f"x{v}" for v in values]
+
+
+def test_a_column_that_turns_to_text_after_the_first_block_stays_whole(file, monkeypatch):
+    monkeypatch.setattr(reading, "_BLOCK", 2**10)
+    path = file("a,b\n" + "1,2\n" * 2000 + "x,3\n")
+    assert open_table(path).table().column("a")[-1].as_py() == "x"
+
+
+GARBAGE = np.random.default_rng(0).integers(0, 256, 5000).astype(np.uint8).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        ("", "empty.csv", "is empty"),
+        ("\n\n", "blank.csv", "no text"),
+        ("a,b\n", "header.csv", "header and no rows"),
+        ("a,b", "header_without_end.csv", "header and no rows"),
+        (GARBAGE, "garbage.csv", "bytes that no text has"),
+        (GARBAGE.replace(b"\0", b""), "garbage_without_0.csv", "bytes that no text has"),
+        (b"PK\x03\x04 and more", "book.xlsx", "Excel workbook"),
+        (b"PAR1 and nothing", "cut.parquet", "reading it stopped"),
+        (b"ARROW1 and nothing", "cut.feather", "reading it stopped"),
+        (gzip.compress(b"a,b\n1,2\n" * 1000)[:-20], "cut.csv.gz", "reading it stopped"),
+        ("a,b\n1,2\n1,2,3\n", "ragged.csv", "Row #3: Expected 2 columns, got 3"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_a_line(file, content, name, said):
+    with pytest.raises(InvalidInput, match=said) as error:
+        open_table(file(content, name)).table()
+    assert name in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_file(tmp_path):
+    with pytest.raises(InvalidInput, match="the folder"):
+        open_table(tmp_path)
+    with pytest.raises(InvalidInput, match="must exist"):
+        open_table(tmp_path / "none.csv")
