@@ -89,6 +89,27 @@ def test_one_t_means_as_much_for_every_robust_loss():
         assert float(slope[0] / slope[1]) == pytest.approx((0.01 / 0.5) ** 0.3, rel=1e-4), name
 
 
+def test_adversarial_rows_are_moved_for_the_worse_by_one_step():
+    import jax.numpy as jnp
+
+    from mtbayes.draws import Points
+    from mtbayes.experiments.adversarial import Adversarial
+    from mtbayes.likelihoods import Gaussian
+    from mtbayes.models import Model
+    from mtbayes.networks import mlp
+
+    line = Model(mlp((2, 1)), Gaussian(1.0))
+    theta = Points(jnp.array([[2.0, -1.0, 0.0]]))  # y = 2 x1 - x2
+    x, y = jnp.array([[1.0, 1.0]]), jnp.array([0.5])  # predicted 1, off by 0.5
+    assert float(Adversarial(line, 0.0).log_lik(theta, x, y)[0, 0]) == pytest.approx(
+        float(line.log_lik(theta, x, y)[0, 0])
+    )
+    # A step of 0.1 for each feature moves the prediction by 0.1·(2+1), away from y.
+    both = [-0.5 * off**2 - 0.5 * math.log(2 * math.pi) for off in (0.5, 0.8)]
+    found = Adversarial(line, 0.1).log_lik(theta, x, y)
+    assert float(found[0, 0]) == pytest.approx(sum(both) / 2, rel=1e-5)
+
+
 @pytest.mark.slow
 def test_images_from_spec_to_files(tmp_path):
     spec = ImageSpec("mnist", None, 5, 1, temperatures=(1.0, 0.5), m=3, draws=10)

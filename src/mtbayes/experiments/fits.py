@@ -10,7 +10,7 @@ import numpy as np
 
 from mtbayes.criteria import Objective
 from mtbayes.experiments.methods import METHODS
-from mtbayes.models import Model
+from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, prior
 from mtbayes.predictive import predictive
 from mtbayes.solve import sweep
@@ -34,7 +34,7 @@ class Fit(NamedTuple):
     criterion: Objective
     posterior: Posterior
     state: Any
-    model: Model
+    model: LogLik
 
     def predict(self, x: Array, seed: int, draws: int) -> Any:
         """Its predictive for rows x."""
@@ -44,7 +44,7 @@ class Fit(NamedTuple):
 
 def trained(
     method: str,
-    model: Model,
+    model: LogLik,
     rows: Rows,
     *,
     m: int,

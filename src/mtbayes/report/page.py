@@ -112,7 +112,7 @@ h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right;
   vertical-align: top; }
-th:first-child, td:first-child, .claims td { text-align: left; }
+th:first-child, td:first-child, .claims td, .claims th { text-align: left; }
 caption { text-align: left; font-weight: 600; padding: .4rem 0; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; background: white; border-radius: 6px; }
@@ -120,6 +120,11 @@ pre { overflow-x: auto; background: var(--soft); padding: .6rem; border-radius: 
   font-size: .8rem; }
 .holds { color: var(--good); } .holds-partly { color: var(--part); }
 .does-not-hold-here { color: var(--bad); }
+@media (max-width: 40rem) {
+  .claims tr, .claims td { display: block; border: 0; } .claims th { display: none; }
+  .claims tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
+  .claims td { padding: .1rem 0; } .claims td:first-child { font-weight: 600; }
+}
 @media (prefers-color-scheme: dark) { :root { --good: #6fd07f; --part: #f0b04f; --bad: #ff8189; } }
 """
 
