@@ -221,7 +221,7 @@ def test_parameters_that_make_no_sense_are_named(wine, parameters, named):
     [
         (lambda x, y: (np.where(x > 14, np.nan, x), y), "NaN"),
         (lambda x, y: (np.where(x > 14, np.inf, x), y), "infinity"),
-        (lambda x, y: (sparse.csr_matrix(x), y), "Sparse"),
+        (lambda x, y: (sparse.csr_matrix(x), y), "sparse_output=False"),
         (lambda x, y: (x, y[:-1]), "inconsistent"),
         (lambda x, y: (np.full(x.shape, "a"), y), "numbers"),
         (lambda x, y: (x[:0], y[:0]), "0 sample"),
