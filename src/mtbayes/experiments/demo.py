@@ -174,8 +174,8 @@ class _Watched(RobustClassifier):
     heard: Callable[[float], None]
 
     @contextmanager
-    def _bar(self) -> Iterator[Callable[[float], None]]:
-        yield self.heard
+    def _bar(self) -> Iterator[Callable[..., None]]:
+        yield lambda share, _words="": self.heard(share)
 
 
 def _rival(
