@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from mtbayes.commands import manners
-from mtbayes.commands.manners import Screen, new_file, open_share, stem
+from mtbayes.commands.manners import Screen, new_file, open_share, percent, stem
 from mtbayes.types import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def findings(model: TableModel, y: Array, expect: float | None = None) -> Findin
     odds = np.clip(estimator.suspicion_, 1e-300, 1 - 1e-16)
     wrong = odds * share
     probability = wrong / (wrong + (1 - odds) * (1 - share))
-    order = np.argsort(-odds, kind="stable")
     words = _about_classes if model.schema.task == "classes" else _about_numbers
-    suggested, why = words(estimator, y, share)
+    likely, suggested, why = words(estimator, y, share)
+    order = np.lexsort((likely, -odds))  # odds of the worst are all 1
     return Findings(
         order,
         probability[order],
@@ -99,7 +99,10 @@ def findings(model: TableModel, y: Array, expect: float | None = None) -> Findin
     )
 
 
-def _about_classes(estimator: Any, y: Array, share: float) -> tuple[list[Any], list[str]]:
+def _about_classes(
+    estimator: Any, y: Array, share: float
+) -> tuple[FloatArray, list[Any], list[str]]:
+    """Probability of what is given, what is suggested, and why."""
     from mtbayes.mixtures import ClassPredictive
 
     probs, labels = estimator.held_out_, estimator.classes_
@@ -110,22 +113,25 @@ def _about_classes(estimator: Any, y: Array, share: float) -> tuple[list[Any], l
     true = law.suggestion(told, codes)
     why = []
     for p, given, other in zip(probs, codes, true, strict=True):
-        text = f"by other rows {labels[given]} has {_percent(p[given])}"
+        text = f"by other rows {labels[given]} has {_likely(p[given])}"
         best = int(p.argmax()) if other == given else int(other)
-        why.append(text if best == given else f"{text}, {labels[best]} {_percent(p[best])}")
-    return labels[true].tolist(), why
+        why.append(text if best == given else f"{text}, {labels[best]} {_likely(p[best])}")
+    return probs[np.arange(len(y)), codes], labels[true].tolist(), why
 
 
-def _about_numbers(estimator: Any, y: Array, share: float) -> tuple[list[Any], list[str]]:
+def _about_numbers(
+    estimator: Any, y: Array, share: float
+) -> tuple[FloatArray, list[Any], list[str]]:
+    """Minus the distance of what is given, what is suggested, and why."""
     mean, std = estimator.held_out_.T
-    why = []
-    for off, m, s in zip((y - mean) / std, mean, std, strict=True):
+    distance, why = (y - mean) / std, []
+    for off, m, s in zip(distance, mean, std, strict=True):
         side = "above" if off > 0 else "below"
         why.append(f"{abs(off):.1f} sd {side} what other rows say, {m:.4g} ± {s:.2g}")
-    return [float(f"{v:.6g}") for v in mean], why
+    return -np.abs(distance), [float(f"{v:.6g}") for v in mean], why
 
 
-def _percent(p: float) -> str:
+def _likely(p: float) -> str:
     if p < 1e-4:
         return "below 0.01 %"
     return "above 99.99 %" if p > 0.9999 else f"{100 * p:.3g} %"
@@ -181,14 +187,14 @@ def _show(
 
     table = Table("row", "probability", "given", "suggested", "why", box=None, pad_edge=False)
     for record in _records(found, rows, count):
-        probability = f"{record['probability']:.1%}"
+        probability = percent(record["probability"])
         cells = (record["row"], probability, record["given"], record["suggested"], record["why"])
         table.add_row(*map(_cell, cells))
     screen.line()
     screen.line(
-        f"Estimated share of wrong rows: {wrong.value:.1%}, 95 % interval {wrong.low:.1%} to "
-        f"{wrong.high:.1%}."
-        + (f" Probabilities below take it as {expect:.1%}." if expect is not None else "")
+        f"Estimated share of wrong rows: {percent(wrong.value)}, 95 % interval "
+        f"{percent(wrong.low)} to {percent(wrong.high)}."
+        + (f" Probabilities below take it as {percent(expect)}." if expect is not None else "")
     )
     likely = int((found.probability > 0.5).sum())
     screen.line(f"Rows more likely wrong than right: {likely} of {len(rows.y)}.")

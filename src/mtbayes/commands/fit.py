@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from mtbayes.commands import manners
-from mtbayes.commands.manners import Screen, new_file, stem
+from mtbayes.commands.manners import Screen, new_file, percent, stem
 
 if TYPE_CHECKING:
     from mtbayes.commands.model import Rows, TableModel
@@ -107,8 +107,8 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
         screen.line(f"Columns left out: {_reasons(dropped)}.")
     screen.line(f"t: {found['t']:g} (1 believes all rows alike, less is more robust).")
     screen.line(
-        f"Wrong values of {found['target']!r}: about {wrong['share']:.1%} of rows, 95 % interval "
-        f"{wrong['low']:.1%} to {wrong['high']:.1%}."
+        f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, 95 % "
+        f"interval {percent(wrong['low'])} to {percent(wrong['high'])}."
     )
     screen.line(_scores(found["held_out"], found["rows"]))
     screen.line(f"Time: {screen.seconds:g} s. Model: {path}")
@@ -124,14 +124,14 @@ def _scores(held: dict[str, float], rows: int) -> str:
         return f"Scores: {rows} rows are too few to hold any out, and to look for wrong ones."
     if "accuracy" in held:
         return (
-            f"Rows not seen in training: {held['accuracy']:.1%} right where the label is believed, "
-            f"{held['accuracy of all rows']:.1%} counting every label; mean log probability "
-            f"{held['log probability']:.3f}."
+            f"Rows not seen in training: {percent(held['accuracy'])} right where the label is "
+            f"believed, {percent(held['accuracy of all rows'])} counting every label; "
+            f"mean log probability {held['log probability']:.3f}."
         )
     return (
         f"Rows not seen in training: off by {held['absolute error']:.4g} on average where the "
         f"value is believed, by {held['absolute error of all rows']:.4g} counting every value; "
-        f"{held['within 1.64 sd']:.0%} within 1.64 sd (90 % would be right); mean log density "
+        f"{percent(held['within 1.64 sd'])} within 1.64 sd (90 % would be right); mean log density "
         f"{held['log density']:.3f}."
     )
 

@@ -152,3 +152,12 @@ def stem(path: Path) -> str:
     'houses'
     """
     return path.name.removesuffix(".gz").rsplit(".", 1)[0]
+
+
+def percent(share: float) -> str:
+    """A share for the eye.
+
+    >>> percent(0.094)
+    '9.4 %'
+    """
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,96 @@
+"""The command on files: does `audit` find swapped labels, how much memory does `predict` need.
+
+python benchmarks/command.py audit [--seeds 3]
+python benchmarks/command.py predict [--rows 2000000]
+"""
+
+import argparse
+import csv
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from sklearn.datasets import load_breast_cancer, load_digits
+
+MTBAYES = Path(sys.executable).with_name("mtbayes")
+
+
+def call(*arguments):
+    subprocess.run([MTBAYES, *map(str, arguments), "--quiet"], check=True)
+
+
+def swapped(data, seed, path):
+    """A file of a data set with a tenth of its labels swapped; their rows, from 1."""
+    rng, y, classes = np.random.default_rng(seed), data.target.copy(), len(data.target_names)
+    rows = rng.choice(len(y), round(0.1 * len(y)), replace=False)
+    y[rows] = (y[rows] + rng.integers(1, classes, len(rows))) % classes
+    columns = dict(zip(map(str, data.feature_names), data.data.T, strict=True))
+    labels = np.array([str(name) for name in data.target_names])[y]
+    pa.csv.write_csv(pa.table(columns | {"label": labels}), path)
+    return set((rows + 1).tolist())
+
+
+def audit(folder, seeds):
+    """Swapped labels within the first 15 % of the ranking."""
+    print("| data | seed | rows | swapped | in the first 15 % |")
+    print("|---|---|---|---|---|")
+    for name, load in (("breast cancer", load_breast_cancer), ("digits", load_digits)):
+        for seed in range(seeds):
+            data, out = folder / "data.csv", folder / "audit.csv"
+            wrong = swapped(load(), seed, data)
+            call("audit", data, "--target", "label", "-o", out, "--force")
+            with out.open() as file:
+                ranked = [int(row["row"]) for row in csv.DictReader(file)]
+            first = set(ranked[: int(0.15 * len(ranked))])
+            share = f"{100 * len(wrong & first) / len(wrong):.1f} %"
+            print(f"| {name} | {seed} | {len(ranked)} | {len(wrong)} | {share} |", flush=True)
+
+
+def predict(folder, rows):
+    """Time and peak memory for a file of numbers."""
+    rng, names = np.random.default_rng(0), [f"x{i}" for i in range(8)]
+
+    def table(count):
+        x = rng.normal(size=(count, 8)).round(5)
+        y = x[:, 0] + np.sin(x[:, 1]) + 0.1 * rng.normal(size=count)
+        return pa.table(dict(zip(names, x.T, strict=True)) | {"y": y})
+
+    train, new, model = folder / "train.csv", folder / "new.csv", folder / "model.mtb"
+    pa.csv.write_csv(table(1000), train)
+    with pa.csv.CSVWriter(new, table(1).schema) as file:
+        for begin in range(0, rows, 100_000):
+            file.write_table(table(min(100_000, rows - begin)))
+    call("fit", train, "--target", "y", "--model", model, "--t", "0.9", "--epochs", "20")
+    # In a process of its own: the peak of children is the largest of them.
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    started = time.monotonic()
+    command = [MTBAYES, "predict", model, new, "-o", folder / "out.csv", "--quiet"]
+    told = subprocess.run(
+        [sys.executable, "-c", code, *command], check=True, capture_output=True, text=True
+    )
+    with (folder / "out.csv").open("rb") as file:
+        written = sum(1 for _ in file) - 1
+    size = new.stat().st_size / 1e6
+    print(f"{written} rows ({size:.0f} MB of CSV) in {time.monotonic() - started:.0f} s, "
+          f"peak memory {int(told.stdout) / 1e6:.2f} GB")  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["audit", "predict"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        if options.what == "audit":
+            audit(Path(place), options.seeds)
+        else:
+            predict(Path(place), options.rows)
