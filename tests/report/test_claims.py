@@ -1,6 +1,7 @@
 """Verdicts, tables and pages, from numbers made by hand: nothing is trained here."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,3 +156,9 @@ def test_markdown_names_its_command_and_mode(out):
     assert "| housing | quick |" in text
     for claim in claims.CLAIMS:
         assert f"| {claim.text} | **" in text
+
+
+def test_the_page_in_the_docs_is_what_its_command_writes():
+    docs = Path(__file__).parents[2] / "docs"
+    command = "mtbayes report docs/reproduction --markdown docs/reproduction.md"
+    assert (docs / "reproduction.md").read_text() == page.markdown(docs / "reproduction", command)

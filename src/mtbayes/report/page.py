@@ -45,7 +45,8 @@ and holds partly if some do. The rules behind the verdicts are in `src/mtbayes/r
 
 _MODES = """\
 `quick` (`mtbayes reproduce all`) takes fewer rows and epochs and one seed: its numbers say what to
-expect, not what the method can do. `full` is `mtbayes reproduce all --full`."""
+expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Seconds are wall clock,
+summed over the fits, beside whatever else the machine was doing."""
 
 
 def there(out: Path) -> list[str]:
@@ -88,7 +89,7 @@ def runs(out: Path) -> Grid:
             rows = "all" if spec.get("rows") is None else f"{spec['rows']:,}"
             sizes = (rows, f"{spec.get('epochs', '-')}", f"{spec['seeds']}")
             lines.append((name, about["mode"], *sizes, f"{about['seconds']:.0f}"))
-    heads = ("experiment", "mode", "training rows", "epochs", "seeds", "seconds of work")
+    heads = ("experiment", "mode", "training rows", "epochs", "seeds", "seconds")
     return Grid("Runs", heads, lines)
 
 
