@@ -53,7 +53,7 @@ def test_draws_of_one_gaussian_fall_into_two_groups_from_the_start():
     # Without its uncertain bias there is one group.
     bias = multimodal.UNITS
     still = MixtureState(state.mean, state.log_std.at[0, bias].set(-5.0))
-    means = predictive(model, mean_field(), still, a, key=key, draws=50).means
+    means = predictive(model, mean_field(), still, a, key=key, draws=200).means
     assert means.std(axis=0).mean() < 0.2 * between
 
 
@@ -117,6 +117,7 @@ def short(tmp_path_factory):
     spec = replace(STUDY.quick, rows=250, steps=4, components=(1, 2), temperatures=(1.0, 0.9, 0.8))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(multimodal, "_WIDE", ())  # each is one more program to compile
+        patch.setattr(multimodal, "_DRAWS", 20)
         replace(STUDY, quick=spec).run(out, lambda *_: None, How())
     return out
 

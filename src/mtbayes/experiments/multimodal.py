@@ -16,6 +16,7 @@ The loss has many poor minima, and three means lead around them (docs/multimodal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -115,6 +116,7 @@ def model(std: float = 1.0) -> Model:
     return Model(mlp((1, UNITS, UNITS, 1)), Gaussian(std))
 
 
+@partial(jax.jit, static_argnames=("components", "switch"))
 def start(components: int, key: Array, *, switch: bool) -> MixtureState:
     """The first layer's kinks spread over the inputs, and in each component a switch if asked."""
     own, place, silenced = jax.random.split(key, 3)
