@@ -45,8 +45,8 @@ and holds partly if some do. The rules behind the verdicts are in `src/mtbayes/r
 
 _MODES = """\
 `quick` (`mtbayes reproduce all`) takes fewer rows and epochs and one seed: its numbers say what to
-expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Seconds are wall clock,
-summed over the fits, beside whatever else the machine was doing."""
+expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Seconds are wall
+clock, summed over the fits, beside whatever else the machine was doing."""
 
 
 def there(out: Path) -> list[str]:
