@@ -21,7 +21,9 @@ from mtbayes.experiments.runner import Found, How, Plain, Study
 from mtbayes.experiments.tidy import COLUMNS, Row, Tell
 
 EXPERIMENTS: dict[str, Plain | Study] = {
-    "toy": Plain("A model too simple and one outlier (Fig. 1, 9, Tables I, III)", toy.run),
+    "toy": Plain(
+        "A model too simple and one outlier (Fig. 1, 9, Tables I, III)", toy.run, toy.quick
+    ),
     "tlog": Plain("The log_t loss against the probability given (Fig. 2)", tlog.run),
     "influence": Plain("The pull of a row against where it lies (Fig. 3)", influence.run),
 } | {

@@ -119,14 +119,16 @@ class Study:
 
 @dataclass(frozen=True)
 class Plain:
-    """An experiment without cells: quick as it is."""
+    """An experiment without cells; most are quick as they are, others have a quick form."""
 
     about: str
     work: Callable[[Path, Tell], None] = field(repr=False)
+    quick: Callable[[Path, Tell], None] | None = field(default=None, repr=False)
 
     def run(self, out: Path, tell: Tell, how: How) -> None:
-        """The same however it is asked for."""
-        self.work(out, tell)
+        """Seeds and processes are its own affair."""
+        work = self.work if how.full or self.quick is None else self.quick
+        work(out, tell)
 
 
 def key(cell: Cell) -> str:

@@ -27,6 +27,7 @@ MATCHED_SUM = (-8.20, -2.19, -0.55, 1.79, 2.15)
 MEMBERS = (1, 2, 5, 10, 20)
 TEMPERATURES = (1.0, 0.9, 0.7, 0.5, 0.3, 0.1)
 DATA_SETS = 200
+QUICK_DATA_SETS = 40
 EPSILON = 0.1
 N = 5
 
@@ -108,8 +109,14 @@ def rows_of(
     return rows, q
 
 
-def run(out: Path, tell: Tell) -> None:
+def quick(out: Path, tell: Tell) -> None:
+    """The same with fewer random data sets."""
+    run(out, tell, min(QUICK_DATA_SETS, DATA_SETS))
+
+
+def run(out: Path, tell: Tell, data_sets: int | None = None) -> None:
     """Write the numbers of Tables I and III and Figures 1, 2 and 9 below `out`."""
+    count = DATA_SETS if data_sets is None else data_sets
     tlog.run(out, lambda _share, what: tell(0.0, what))
     folder = out / "toy"
     as_printed = [(m, t, float(m)) for m in MEMBERS for t in TEMPERATURES]
@@ -122,10 +129,10 @@ def run(out: Path, tell: Tell) -> None:
     write_columns(folder / "densities.csv", {"x": x, "nu": true_density(x), **curves})
     write_columns(folder / "points.csv", {"x": MATCHED, "outlier": [1.0, 0.0, 0.0, 0.0, 0.0]})
     both = [(m, t, b) for m in MEMBERS for t in TEMPERATURES for b in sorted({1.0, float(m)})]
-    jobs = (joblib.delayed(_random_rows)(both, seed) for seed in range(DATA_SETS))
+    jobs = (joblib.delayed(_random_rows)(both, seed) for seed in range(count))
     for done, found in enumerate(joblib.Parallel(n_jobs=-1, return_as="generator")(jobs)):
         rows += found
-        tell((done + 1) / DATA_SETS, f"data set {done + 1} of {DATA_SETS}")
+        tell((done + 1) / count, f"data set {done + 1} of {count}")
     write_rows(folder / "results.csv", rows)
 
 
