@@ -372,7 +372,7 @@ class MultimodalSpec:
 STUDY = Study(
     "multimodal",
     "Two branches, outliers between them, and how many components to take (Fig. 4, Table II)",
-    MultimodalSpec(1_000, 480, 1, (1, 2, 4), (1.0,), (1.0, 0.9, 0.8), ()),
+    MultimodalSpec(1_000, 320, 1, (1, 2, 4), (1.0,), (1.0, 0.9, 0.8), ()),
     MultimodalSpec(
         2_000,
         1_200,
