@@ -189,7 +189,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(wine, tmp_path):
     x, y = wine
     whole = RobustClassifier(**QUICK | {"t": "auto"}).fit(x, y)
     RobustClassifier(**QUICK | {"t": "auto"}).fit(x, y, checkpoint=tmp_path / "c")
-    for name in ("final", "fold-4-3"):
+    for name in ("final", "fold-4-0.3"):
         (tmp_path / "c" / name).unlink()
     again = RobustClassifier(**QUICK | {"t": "auto"}).fit(x, y, checkpoint=tmp_path / "c")
     np.testing.assert_array_equal(again.predict_proba(x), whole.predict_proba(x))
