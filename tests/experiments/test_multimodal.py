@@ -122,6 +122,7 @@ def short(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_every_fit_has_its_rows(short):
     rows = read_rows(short / "multimodal" / "results.csv")
     fits = {(r.method, r.epsilon, r.t) for r in rows}
@@ -134,6 +135,7 @@ def test_every_fit_has_its_rows(short):
     assert values["K=1", 0.1, 0.9, "tv"] == values["K=1", 0.1, 0.9, "tv_weighted"]
 
 
+@pytest.mark.slow
 def test_figures_and_tables_are_drawn_from_the_files(short):
     paths = report.draw(short)
     assert {p.stem for p in paths} == {"fig4-multimodal", "components"}
