@@ -111,8 +111,9 @@ def demo(
 
     _run("demo", Plain("", demo.run), out, How())
     console.print(
-        "\nOn your own rows: mtbayes.RobustClassifier().fit(X, y), then outlier_probability_ and "
-        "predict_proba; docs/how-to-choose.md says what its parameters do.",
+        "\nWith a file of your own: mtbayes audit data.csv --target COLUMN names its wrong rows, "
+        "mtbayes fit learns from it. In Python: mtbayes.RobustClassifier().fit(X, y), then "
+        "outlier_probability_ and predict_proba. docs/how-to-choose.md explains its parameters.",
         highlight=False,
     )
 
