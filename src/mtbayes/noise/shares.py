@@ -1,0 +1,110 @@
+"""Shares of good and wrong rows by maximum likelihood, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.special import logsumexp
+from scipy.stats import chi2
+
+from mtbayes.types import Array, FloatArray
+
+TINY = 1e-300
+FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
+
+
+class Contamination(NamedTuple):
+    """An estimated share of wrong rows, and the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def calibrate(logs_at: Callable[[float], FloatArray], weight: Array) -> float:
+    """The log of the factor that explains rows best; few rows do not move it far from 0."""
+
+    def loss(log_factor: float) -> float:
+        return -_evidence(logs_at, weight, log_factor)
+
+    found = minimize_scalar(loss, bounds=(-2, 2), method="bounded", options={"xatol": 0.01})
+    return float(found.x)
+
+
+def _evidence(logs_at: Callable[[float], FloatArray], weight: Array, log_factor: float) -> float:
+    """Log likelihood of all rows at the best shares, with the factor's prior."""
+    prior = -0.5 * (log_factor / FACTOR_SPREAD) ** 2
+    return float(explained(logs_at(log_factor), weight)[1] * weight.sum() + prior)
+
+
+def explained(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
+    """The best shares [k] of densities exp(logs[k, n]), and the mean log density of a row."""
+    shares = mixture_shares(logs, weight)
+    total = logsumexp(logs, axis=0, b=shares[:, None])
+    return shares, float(np.average(total, weights=weight))
+
+
+def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
+    """Weights [k] of the mixture of known densities exp(logs[k, n]) that explains rows best.
+
+    The problem is concave. Its dual variable is known, so that the weights need only be kept above
+    0: they sum to 1 at the best by themselves.
+    """
+    densities = np.exp(logs - logs.max(axis=0))
+    mean_weight = weight / weight.sum()
+
+    def loss(shares: FloatArray) -> tuple[float, FloatArray]:
+        mixed = shares @ densities + TINY
+        return float(shares.sum() - np.log(mixed) @ mean_weight), 1 - densities @ (
+            mean_weight / mixed
+        )
+
+    start = np.full(len(logs), 1 / len(logs))
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(logs), tol=1e-10
+    ).x
+    return np.asarray(found / found.sum())
+
+
+def profile(logs_at: Callable[[float], FloatArray], weight: Array, level: float) -> Contamination:
+    """Where the log likelihood of ε, at its best factor, is within a chi-square of its best.
+
+    logs_at: log densities [2, n] of good and wrong rows by the log of the calibrating factor
+    """
+    factor = calibrate(logs_at, weight)
+    best = float(explained(logs_at(factor), weight)[0][1])
+    # Factors to look at: some standard errors of it on both sides.
+    step = 0.05
+    bend = np.diff([_evidence(logs_at, weight, factor + d) for d in (-step, 0, step)], 2)[0]
+    error = min(1 / np.sqrt(max(-bend / step**2, TINY)), FACTOR_SPREAD)
+    looks = factor + error * np.linspace(-3, 3, 13)
+    logs = np.stack([logs_at(v) for v in looks])
+    densities = np.exp(logs - logs.max(axis=1, keepdims=True))
+    top = logs.max(axis=1) @ weight - 0.5 * (looks / FACTOR_SPREAD) ** 2
+
+    def loss(epsilon: float) -> float:
+        mixed = (1 - epsilon) * densities[:, 0] + epsilon * densities[:, 1]
+        return float(-(np.log(mixed + TINY) @ weight + top).max())
+
+    lowest, allowed = loss(best), 0.5 * float(chi2.ppf(level, 1))
+
+    def crossing(end: float) -> float:
+        excess: Callable[[float], float] = lambda e: loss(e) - lowest - allowed  # noqa: E731
+        if excess(end) <= 0:
+            return end
+        return float(brentq(excess, min(best, end), max(best, end)))
+
+    return Contamination(best, crossing(0.0), crossing(1.0))
+
+
+def wrong_probability(logs: FloatArray, shares: FloatArray) -> FloatArray:
+    """Probability [n] that a row is wrong, from log densities [k, n] with the good ones first."""
+    wrong = logsumexp(logs[1:], axis=0, b=shares[1:, None])
+    with np.errstate(divide="ignore"):
+        good = logs[0] + np.log(shares[0])
+    impossible = np.isneginf(wrong)
+    wrong = np.where(impossible, 0.0, wrong)
+    return np.where(impossible, 0.0, np.exp(wrong - np.logaddexp(good, wrong)))
