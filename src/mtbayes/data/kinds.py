@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -81,20 +81,29 @@ def numbers(values: Any, decimal: str) -> tuple[FloatArray, int]:
 
 
 @dataclass(frozen=True)
-class Number:
-    """Numbers; `fill` is their median, `gaps` whether some were missing."""
+class _Plain:
+    """A column that becomes one number; `fill` stands in gaps, `gaps` tells whether some were."""
 
     name: str
     fill: float
     gaps: bool
-    kind: ClassVar[str] = "number"
+
+    @staticmethod
+    def read(values: Any, decimal: str) -> tuple[FloatArray, int]:
+        """Cells as numbers, NaN where missing, and how many could not be read."""
+        raise NotImplementedError
+
+    @staticmethod
+    def middle(found: FloatArray) -> float:
+        """What fills gaps."""
+        return float(np.nanmedian(found))
 
     @classmethod
-    def learn(cls, name: str, values: Any, decimal: str) -> Number:
-        """From a column of numbers or of their text."""
-        found, strays = numbers(values, decimal)
+    def learn(cls, name: str, values: Any, decimal: str) -> Self:
+        """From a column of which nearly all cells can be read."""
+        found, strays = cls.read(values, decimal)
         _enough(found, strays)
-        return cls(name, float(np.nanmedian(found)), bool(np.isnan(found).any()))
+        return cls(name, cls.middle(found), bool(np.isnan(found).any()))
 
     def features(self) -> list[str]:
         """The number, and whether it was missing."""
@@ -102,21 +111,24 @@ class Number:
 
     def code(self, values: Any, decimal: str) -> tuple[FloatArray, int]:
         """Numbers with the gaps filled."""
-        found, strays = numbers(values, decimal)
+        found, strays = self.read(values, decimal)
         return _filled(found, self.fill, self.gaps), strays
 
 
-@dataclass(frozen=True)
-class Boolean:
-    """Truths as 0 and 1; `fill` is the more common one."""
+class Number(_Plain):
+    """Numbers, or their text; gaps are filled with the median."""
 
-    name: str
-    fill: float
-    gaps: bool
+    kind: ClassVar[str] = "number"
+    read = staticmethod(numbers)
+
+
+class Boolean(_Plain):
+    """Truths, or true and false, yes and no, as 0 and 1; gaps become the more common one."""
+
     kind: ClassVar[str] = "boolean"
 
     @staticmethod
-    def read(values: Any) -> tuple[FloatArray, int]:
+    def read(values: Any, decimal: str) -> tuple[FloatArray, int]:
         """0, 1 and NaN, and how many cells could not be read."""
         if pa.types.is_boolean(values.type):
             return np.array(pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False)), 0
@@ -128,21 +140,10 @@ class Boolean:
         found = np.array([*_TRUTHS.values(), np.nan])[place]
         return found, int(np.isnan(found).sum()) - cells.null_count
 
-    @classmethod
-    def learn(cls, name: str, values: Any, decimal: str) -> Boolean:
-        """From a column of truths, or of true and false, yes and no."""
-        found, strays = cls.read(values)
-        _enough(found, strays)
-        return cls(name, float(np.nanmean(found) >= 0.5), bool(np.isnan(found).any()))
-
-    def features(self) -> list[str]:
-        """The truth, and whether it was missing."""
-        return [self.name, *([f"{self.name} is missing"] if self.gaps else [])]
-
-    def code(self, values: Any, decimal: str) -> tuple[FloatArray, int]:
-        """0 and 1 with the gaps filled."""
-        found, strays = self.read(values)
-        return _filled(found, self.fill, self.gaps), strays
+    @staticmethod
+    def middle(found: FloatArray) -> float:
+        """1 where at least half are true."""
+        return float(np.nanmean(found) >= 0.5)
 
 
 @dataclass(frozen=True)
