@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtbayes.errors import InvalidInput
-from mtbayes.metrics import Reliability, expected_calibration_error, reliability
+from mtbayes.metrics import Reliability, coverage, expected_calibration_error, reliability
 
 
 def two_classes(confidence):
@@ -90,3 +90,35 @@ def test_the_label_is_compared_with_the_most_probable_of_many_classes():
 def test_bad_input_is_refused(function, probs, y, bins, message):
     with pytest.raises(InvalidInput, match=message):
         function(probs, y, bins)
+
+
+def test_a_weight_of_two_is_two_rows():
+    probs, weight = two_classes(CONFIDENCE), [2, 1, 1, 3, 1, 0]
+    twice = np.repeat(np.arange(6), weight)
+    one = reliability(probs, LABELS, 5, weight)
+    other = reliability(probs[twice], np.array(LABELS)[twice], 5)
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b)
+    assert expected_calibration_error(probs, LABELS, 5, weight) == pytest.approx(
+        expected_calibration_error(probs[twice], np.array(LABELS)[twice], 5)
+    )
+
+
+def test_coverage_of_gaussian_numbers_is_their_level():
+    rng = np.random.default_rng(0)
+    mean, std = rng.normal(size=20_000), rng.uniform(0.5, 2, 20_000)
+    levels = np.array([0.1, 0.5, 0.9])
+    y = mean + std * rng.normal(size=20_000)
+    # Three binomial standard errors: fails once in a hundred seeds.
+    np.testing.assert_allclose(coverage(mean, std, y, levels), levels, atol=0.011)
+    assert (coverage(mean, std / 2, y, levels) < levels - 0.03).all()
+
+
+def test_coverage_leaves_out_rows_of_no_weight():
+    # 0 and 1 are within 1.64 sd, 9 is not.
+    zero, one = np.zeros(3), np.ones(3)
+    y = np.array([0.0, 1.0, 9.0])
+    assert coverage(zero, one, y, [0.9]) == pytest.approx([2 / 3])
+    assert coverage(zero, one, y, [0.9], [1, 2, 0]) == pytest.approx([1.0])
+    with pytest.raises(InvalidInput, match="levels must lie between"):
+        coverage(zero, one, y, [0.9, 1.0])

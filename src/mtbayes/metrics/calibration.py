@@ -2,7 +2,10 @@
 
 A row's confidence is its largest class probability, and the row is right if that class is its
 label; of equal largest probabilities the first counts. Confidences are sorted into B bins of equal
-width, of which bin k holds those in (k/B, (k+1)/B].
+width, of which bin k holds those in (k/B, (k+1)/B]. For numbers the question is how many lie
+within so many standard deviations.
+
+Rows may have weights: a row that is good with probability 0.9 counts as nine tenths of a row.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from scipy.special import ndtri
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
@@ -26,14 +29,14 @@ class Reliability(NamedTuple):
     """Mean confidence of the bin's rows, [B]."""
     accuracy: FloatArray
     """Share of the bin's rows that are right, [B]."""
-    counts: npt.NDArray[np.int64]
-    """Rows in the bin, [B]."""
+    counts: Array
+    """Rows in the bin, or the sum of their weights, [B]."""
 
 
-def reliability(probs: Array, y: Array, bins: int = 15) -> Reliability:
+def reliability(probs: Array, y: Array, bins: int = 15, weight: Array | None = None) -> Reliability:
     """Confidence and accuracy, bin by bin.
 
-    probs: [n, C], class probabilities; y: [n], labels in 0..C-1; bins: B
+    probs: [n, C], class probabilities; y: [n], labels in 0..C-1; bins: B; weight: [n]
 
     >>> probs = [[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]]
     >>> found = reliability(probs, [0, 1, 1, 1], bins=4)
@@ -45,25 +48,53 @@ def reliability(probs: Array, y: Array, bins: int = 15) -> Reliability:
     confidence, right = probs.max(axis=1), probs.argmax(axis=1) == labels
     upper = np.arange(1, bins) / bins
     which = np.searchsorted(upper, confidence, side="left")
-    count = np.bincount(which, minlength=bins)
+    each = _check.row_weights(weight, len(labels))
+    count = np.bincount(which, None if weight is None else each, bins)
     held = np.where(count > 0, count, np.nan)
-    return Reliability(
-        np.bincount(which, confidence, bins) / held, np.bincount(which, right, bins) / held, count
-    )
+    mean_confidence, accuracy = (np.bincount(which, each * v, bins) for v in (confidence, right))
+    return Reliability(mean_confidence / held, accuracy / held, count)
 
 
-def expected_calibration_error(probs: Array, y: Array, bins: int = 15) -> float:
+def expected_calibration_error(
+    probs: Array, y: Array, bins: int = 15, weight: Array | None = None
+) -> float:
     """ECE = Σ_k n_k/n |accuracy_k - confidence_k| over the bins k, in [0, 1]; 0 is honest.
 
-    probs: [n, C], class probabilities; y: [n], labels in 0..C-1; bins: B
+    probs: [n, C], class probabilities; y: [n], labels in 0..C-1; bins: B; weight: [n]
 
     >>> probs = [[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]]
     >>> round(expected_calibration_error(probs, [0, 1, 1, 1], bins=4), 4)  # (0.15 + 0.15) / 2
     0.15
     """
-    found = reliability(probs, y, bins)
+    found = reliability(probs, y, bins, weight)
     gap = np.abs(found.accuracy - found.confidence)
     return float(np.nansum(gap * found.counts) / found.counts.sum())
+
+
+def coverage(
+    mean: Array, std: Array, y: Array, levels: Array, weight: Array | None = None
+) -> FloatArray:
+    """Share of numbers within mean ± z·std, at the z that holds each of the levels of a Gaussian.
+
+    mean, std, y, weight: [n]; levels: [k], between 0 and 1. Returns [k], equal to the levels where
+    the standard deviations are right and the shape is Gaussian.
+
+    >>> coverage(np.zeros(4), np.ones(4), np.array([0.0, 0.5, -1.5, 3.0]), np.array([0.5, 0.9]))
+    array([0.5 , 0.75])
+    """
+    mean, std, y = (
+        _check.finite(name, values, "Drop such rows first.")
+        for name, values in (("mean", mean), ("std", std), ("y", y))
+    )
+    inner = _check.finite("levels", levels, "0.9 is a usual one.")
+    wrong = inner[(inner <= 0) | (inner >= 1)]
+    if wrong.size:
+        raise InvalidInput(
+            f"levels must lie between 0 and 1, got {wrong.flat[0]:g}. 0.9 is a usual one."
+        )
+    z = ndtri((1 + inner) / 2)
+    inside = np.abs(y - mean)[:, None] <= std[:, None] * z
+    return np.asarray(np.average(inside, axis=0, weights=_check.row_weights(weight, len(y))))
 
 
 def _checked(probs: Array, y: Array) -> tuple[FloatArray, Array]:
