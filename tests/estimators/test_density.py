@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from mtbayes import InvalidInput, RobustDensity, load
 from mtbayes.draws import Points
-from mtbayes.estimators.density import Cloud, _distinct
+from mtbayes.estimators.density import Cloud
 from mtbayes.estimators.scaling import Columns
 from mtbayes.noise import PointPredictive, WrongPoints
 
@@ -97,14 +97,6 @@ def test_columns_are_scaled_by_quartiles_and_back():
     np.testing.assert_allclose(columns.scale, [3, 1, 0.5], rtol=0.05)
     np.testing.assert_allclose(columns.undo(columns.apply(x)), x, atol=1e-12)
     assert np.isfinite(columns.apply([[1e308, -1e308, 1e308]])).all()
-
-
-def test_rows_that_are_equal_become_one_in_an_order_of_their_own():
-    x = np.array([[2.0, 1.0], [1.0, 5.0], [2.0, 1.0], [0.0, 0.0], [-0.0, 0.0]])
-    distinct, weight, inverse = _distinct(x, np.array([1.0, 0.0, 2.0, 3.0, 4.0]))
-    np.testing.assert_array_equal(distinct, [[0, 0], [2, 1]])
-    np.testing.assert_array_equal(weight, [7, 3])
-    np.testing.assert_array_equal(inverse, [1, -1, 1, 0, 0])
 
 
 def test_units_change_the_log_density_by_a_constant_alone():

@@ -1,287 +1,98 @@
-"""What all estimators share: scikit-learn's manners, the choice of t, the final fit."""
+"""What all estimators share: scikit-learn's manners, the criterion, files."""
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
 from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
-from mtbayes.estimators.choice import Choice, Recipe, Rows, choose
 from mtbayes.estimators.files import save
-from mtbayes.estimators.influence import Harm, forget, harm, remember
-from mtbayes.estimators.progress import bar, in_words
-from mtbayes.estimators.scaling import Features
-from mtbayes.models import Model
-from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
-from mtbayes.posteriors import Mixture, Prior, mean_field, prior
-from mtbayes.predictive import predictive
-from mtbayes.solve import fit
-from mtbayes.types import Array, FloatArray
+from mtbayes.estimators.progress import bar
+from mtbayes.estimators.recipe import Recipe
+from mtbayes.posteriors import Mixture, Prior
 
-POSTERIORS: dict[str, Callable[[], Mixture]] = {
-    "mean_field": mean_field,
-    "mixture": lambda: Mixture(5),
-}
-NETWORKS = ["mlp", "cnn"]
-_DRAWS = 100
-_FEW_DRAWS = 30  # for a weight of each training row
+DRAWS = 100  # members of a predictive
+ENOUGH = 20  # rows, below which nothing can be learned about wrong ones
 _STEPS = 3000  # of a fit with epochs="auto", about
-_ENOUGH = 20  # rows, below which nothing can be learned about wrong ones
-_MERGED = 2**25  # numbers in the rows, above which equal rows are not looked for
-# Prior standard deviation of a weight, in units of 1/√inputs, and beta as a multiple of m.
-_PRIOR = 2.0
-_BETA = 5.0
+_BETA = 5.0  # beta="auto" as a multiple of m
 
 
-class Robust(BaseEstimator):
+class Robust(BaseEstimator, ABC):
     """Base of the estimators; the parameters are explained in each of them."""
+
+    m: int
+    t: float | str
+    beta: float | str
+    epochs: int | str
+    batch_size: int
+    learning_rate: float
+    random_state: Any
+    verbose: int
 
     _law: ClassVar[Any]
     """The class of the law of wrong rows."""
     _path: ClassVar[tuple[float, ...]]
     """Values of t to choose from, downwards."""
+    model_: Any
+    t_p: float = 1.0
 
-    def __init__(
-        self,
-        m: int = 10,
-        t: float | str = "auto",
-        t_p: float = 1.0,
-        beta: float | str = "auto",
-        network: Any = "mlp",
-        hidden: tuple[int, ...] = (50, 50),
-        posterior: str = "mean_field",
-        epochs: int | str = "auto",
-        batch_size: int = 128,
-        learning_rate: float = 0.01,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.m = m
-        self.t = t
-        self.t_p = t_p
-        self.beta = beta
-        self.network = network
-        self.hidden = hidden
-        self.posterior = posterior
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        """Images have three axes and more."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = self._takes_images()
-        return tags
-
-    # What a subclass says.
-
-    def _likelihood(self) -> Any:
-        """The likelihood, whose outputs the network must have."""
-        raise NotImplementedError
-
-    def _coded(self, y: Array) -> Array:
-        """Targets as the likelihood takes them."""
-        raise NotImplementedError
-
-    def _told(self, found: Any) -> FloatArray:
-        """A calibrated predictive as numbers in the user's units, a row each."""
-        raise NotImplementedError
-
-    def _no_law(self, rows: Rows) -> Any:
-        """The law when rows are too few to learn one."""
-        raise NotImplementedError
-
-    # Fitting.
-
-    def _fit(self, x: Array, y: Array, sample_weight: Any, checkpoint: Any) -> None:
-        """Learn from checked rows; y as the user gave it, in one shape."""
-        weight = inputs.weights(sample_weight, x)
-        remember(self, x, y, weight)
-        rows, inverse = _distinct(x, y, weight)
-        warm = self.warm_start and hasattr(self, "state_")
-        if not warm:
-            self._begin(rows)
-        elif self._model(rows.x.shape[1:]) != self.model_:
-            raise InvalidInput(
-                "X must have the columns, and network and hidden the values, of the first fit when "
-                "warm_start=True. Set warm_start=False to start anew."
-            )
-        rows = Rows(self.features_.apply(rows.x), self._coded(rows.y), rows.weight)
-        start = jax.tree.map(jnp.asarray, self.state_) if warm else None
-        self._tell_about(x, y, inverse, *self._learn(rows, checkpoint, start))
-
-    def _begin(self, rows: Rows) -> None:
-        """Set the units, and the network for them."""
-        self.features_ = Features.of(rows.x, rows.weight)
-        self.input_shape_ = rows.x.shape[1:]
-        self._rebuild()
-
+    @abstractmethod
     def _rebuild(self) -> None:
-        """The model, from parameters and what `_begin` has set."""
-        self.model_ = self._model(self.input_shape_)
+        """Set the model, from parameters and what a fit has learned."""
 
-    def _model(self, shape: tuple[int, ...]) -> Model:
-        return Model(self._network(shape), self._likelihood())
+    @abstractmethod
+    def _posterior(self) -> Mixture:
+        """The family of the posterior."""
 
-    def _learn(
-        self, rows: Rows, checkpoint: Any, start: Any
-    ) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Choose t, and fit all rows with it; what is known about each row, and its weight."""
-        key = jax.random.key(check_random_state(self.random_state).randint(2**31))
-        folder = None if checkpoint is None else Path(checkpoint)
-        if folder is not None and folder.exists() and not folder.is_dir():
-            raise InvalidInput(f"checkpoint must be a folder, got the file {folder}.")
-        recipe = self._recipe(len(rows.y), self._prior())
-        candidates = self._path if self.t == "auto" else (float(self.t),)
-        with self._bar() as tell:
-            chosen: Choice | None = None
-            if len(rows.y) >= _ENOUGH:
-                chosen = choose(
-                    recipe,
-                    rows,
-                    candidates,
-                    jax.random.fold_in(key, 0),
-                    checkpoint=folder,
-                    tell=lambda share: tell(0.6 * share),
-                )
-            t = candidates[0] if chosen is None else chosen.t
-            solution = fit(
-                recipe.model,
-                rows.x,
-                rows.y,
-                recipe.criterion(t),
-                key=jax.random.fold_in(key, 1),
-                posterior=recipe.posterior,
-                prior=recipe.prior,
-                weight=rows.weight,
-                learning_rate=recipe.learning_rate,
-                epochs=recipe.epochs,
-                batch_size=recipe.batch_size,
-                start=start,
-                checkpoint=None if folder is None else folder / "final",
-                callback=lambda p: tell(0.6 + 0.4 * p.epoch / p.epochs, in_words(p.terms)),
-            )
-        if not solution.status.converged:
-            warnings.warn(str(solution.status), ConvergenceWarning, stacklevel=4)
-        self.t_, self.status_ = t, str(solution.status)
-        self.history_ = [
-            {"epoch": (i + 1) * solution.status.steps // max(1, len(solution.trace)), "loss": a,
-             "data": b, "divergence": c}
-            for i, (a, b, c) in enumerate(solution.trace.tolist())
-        ]  # fmt: skip
-        self.state_ = jax.tree.map(np.asarray, solution.state)
-        self.members_ = np.asarray(jax.random.key_data(jax.random.fold_in(key, 2)))
-        self.score_path_ = [] if chosen is None else chosen.table
-        self.law_ = self._no_law(rows) if chosen is None else chosen.law
-        unseen = self._raw(rows.x) if chosen is None else chosen.unseen
-        self.contamination_ = self.law_.contamination(unseen, rows.y, rows.weight)
-        return self._judged(unseen, rows.y), self._pull(rows)
-
-    def _pull(self, rows: Rows) -> FloatArray:
-        """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1."""
-        log_prob = self._raw(rows.x, draws=_FEW_DRAWS).log_prob(rows.y)
-        return np.exp((1 - self.t_) * (log_prob - log_prob.max()))
-
-    def _judged(self, unseen: Any, y: Array) -> dict[str, FloatArray]:
-        """Attributes that tell of rows with targets y, by a predictive that has not seen them."""
-        return {
-            "outlier_probability_": self.law_.outlier_probability(unseen, y),
-            "suspicion_": self.law_.at(0.5).outlier_probability(unseen, y),
-            "held_out_": self._told(self.law_.calibrated(unseen)),
-        }
-
-    def _tell_about(
-        self, x: Array, y: Array, inverse: Array, judged: dict[str, FloatArray], weight: FloatArray
-    ) -> None:
-        """What is known about the training rows, in the order they came in."""
-        told = {name: values[inverse] for name, values in judged.items()}
-        told["row_weight_"] = weight[inverse]
-        left_out = inverse < 0
-        if left_out.any():  # rows of weight 0: no fit has seen them
-            raw = self._raw(self.features_.apply(x[left_out]))
-            for name, values in self._judged(raw, self._coded(y[left_out])).items():
-                told[name][left_out] = values
-            told["row_weight_"][left_out] = 0.0
-        for name, values in told.items():
-            setattr(self, name, values)
-
-    def _go_on(self, x: Array, y: Array, sample_weight: Any) -> None:
-        """More rows: judged by the posterior so far, which then is their prior."""
-        weight = inputs.weights(sample_weight, x)
-        forget(self)
-        distinct, inverse = _distinct(x, y, weight)
-        rows = Rows(self.features_.apply(distinct.x), self._coded(distinct.y), distinct.weight)
-        raw = self._raw(rows.x)
-        recipe = self._recipe(len(rows.y), self._posterior_as_prior())
-        self.contamination_ = self.law_.contamination(raw, rows.y, rows.weight)
-        judged = self._judged(raw, rows.y)
-        solution = fit(
-            recipe.model,
-            rows.x,
-            rows.y,
-            recipe.criterion(self.t_),
-            key=check_random_state(self.random_state).randint(2**31),
-            posterior=recipe.posterior,
-            prior=recipe.prior,
-            weight=rows.weight,
-            learning_rate=0.3 * recipe.learning_rate,
-            epochs=max(1, recipe.epochs // 3),
-            batch_size=recipe.batch_size,
-            start=jax.tree.map(jnp.asarray, self.state_),
-        )
-        self.state_ = jax.tree.map(np.asarray, solution.state)
-        self._tell_about(x, y, inverse, judged, self._pull(rows))
+    @property
+    def _candidates(self) -> tuple[float, ...]:
+        """Values of t to choose from, or the one that is given."""
+        return self._path if self.t == "auto" else (float(self.t),)
 
     def _recipe(self, n: int, before: Prior) -> Recipe:
+        """How n rows are fitted, beside a prior."""
         batches = -(-n // min(self.batch_size, n))
         auto = int(np.clip(math.ceil(_STEPS / batches), 10, 500))
-        epochs = auto if self.epochs == "auto" else int(self.epochs)
         beta = _BETA * self.m if self.beta == "auto" else float(self.beta)
         return Recipe(
             self.model_,
-            POSTERIORS[self.posterior](),
+            self._posterior(),
             before,
             self._law,
             lambda t: Criterion(m=self.m, t=t, beta=beta, t_p=float(self.t_p)),
-            epochs,
+            auto if self.epochs == "auto" else int(self.epochs),
             int(self.batch_size),
             float(self.learning_rate),
         )
 
-    def _prior(self) -> Prior:
-        return prior(0.0, _PRIOR * self.model_.scale())
+    def _checked(self, x: Any, *, reset: bool, **options: Any) -> Any:
+        """X by scikit-learn's rules."""
+        return inputs.checked(self, x, images=False, reset=reset, **options)[0]
 
-    def _posterior_as_prior(self) -> Prior:
-        """One Gaussian with the posterior's means and variances."""
-        mean, std = np.asarray(self.state_.mean), np.exp(np.asarray(self.state_.log_std))
-        variance = np.mean(std**2, axis=0) + np.var(mean, axis=0)
-        return prior(jnp.asarray(mean.mean(axis=0)), jnp.asarray(np.sqrt(variance)))
+    def _check_parameters(self) -> None:
+        _check.members(self.m, infinite=False)
+        if not _is_auto(self.t):
+            _check.fraction(self.t, "t", f"'auto' chooses it; {_check.T_REMEDY}")
+        if not _is_auto(self.beta):
+            _check.ordinary(self.beta, "beta", "'auto' is 5·m; larger trusts the prior less.")
+        if not _is_auto(self.epochs):
+            _check.count(self.epochs, "epochs", "'auto' goes by the number of rows.")
+        _check.count(self.batch_size, "batch_size", "128 is the default.")
+        _check.ordinary(self.learning_rate, "learning_rate", "0.01 is the default.")
+        _check.fraction(self.learning_rate, "learning_rate", "Larger steps never settle.")
 
-    def _network(self, shape: tuple[int, ...]) -> Any:
-        outputs = self._likelihood().outputs
-        if isinstance(self.network, str):
-            if self.network == "mlp":
-                return mlp((*shape, *self.hidden, outputs))
-            return _cnn(shape, self.hidden, outputs)
-        return self.network
+    def _bar(self) -> Any:
+        """A context that hears how much is done, and shows it where `verbose` asks for that."""
+        return bar(type(self).__name__, shown=bool(self.verbose))
 
     def save(self, path: Any) -> None:
         """Write the fitted estimator to one file, to be read by `mtbayes.load`.
@@ -293,119 +104,6 @@ class Robust(BaseEstimator):
             raise InvalidInput(f"path must be a file, got the folder {path}. Add a file's name.")
         save(self, path)
 
-    def influence(
-        self,
-        X_test: Any,
-        y_test: Any,
-        X: Any = None,
-        y: Any = None,
-        *,
-        sample_weight: Any = None,
-        draws: int = 50,
-        curvature: Any = None,
-    ) -> Harm:
-        """Training rows ranked by the harm they do to the loss of test rows that are trusted.
-
-        X, y, sample_weight : the rows of `fit`, needed where the estimator was loaded or copied
-        draws : members by which the loss is computed
-        curvature : a `mtbayes.theory.curvature.Curvature`; Gauss-Newton, damped, by default
-        """
-        return harm(self, (X_test, y_test), (X, y), sample_weight, draws, curvature)
-
-    # Input.
-
-    def _takes_images(self) -> bool:
-        return not (isinstance(self.network, str) and self.network == "mlp")
-
-    def _checked(self, x: Any, *targets: Any, reset: bool, **options: Any) -> Any:
-        """X, or X and y, by scikit-learn's rules; images get an axis for their channels."""
-        images = self._takes_images()
-        if targets:
-            options["y"] = targets[0]
-        rows, *rest = inputs.checked(self, x, images=images, reset=reset, **options)
-        if images and isinstance(self.network, str) and rows.ndim == 3:
-            rows = rows[..., None]
-        return (rows, *rest) if rest else rows
-
-    def _check_parameters(self) -> None:
-        _check.members(self.m, infinite=False)
-        if not _is_auto(self.t):
-            _check.fraction(self.t, "t", f"'auto' chooses it; {_check.T_REMEDY}")
-        if not _is_auto(self.beta):
-            _check.ordinary(self.beta, "beta", "'auto' is 5·m; larger trusts the prior less.")
-        if not _is_auto(self.epochs):
-            _check.count(self.epochs, "epochs", "'auto' goes by the number of rows.")
-        _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
-        _check.count(self.batch_size, "batch_size", "128 is the default.")
-        _check.ordinary(self.learning_rate, "learning_rate", "0.01 is the default.")
-        _check.fraction(self.learning_rate, "learning_rate", "Larger steps never settle.")
-        _check.known("posterior", self.posterior, list(POSTERIORS))
-        if isinstance(self.network, str):
-            _check.known("network", self.network, NETWORKS)
-        elif not hasattr(self.network, "unravel"):
-            raise InvalidInput(
-                f"network must be 'mlp', 'cnn' or a network of mtbayes.networks, got "
-                f"{self.network!r}."
-            )
-        if not isinstance(self.hidden, (tuple, list)):
-            raise InvalidInput(
-                f"hidden must list the units of each hidden layer, got {self.hidden!r}. Try (50,)."
-            )
-        for units in self.hidden:
-            _check.count(units, "hidden", "It lists the units of each hidden layer: (50, 50).")
-
-    def _bar(self) -> Any:
-        """A context that hears how much is done, and shows it where `verbose` asks for that."""
-        return bar(type(self).__name__, shown=bool(self.verbose))
-
-    # Predicting.
-
-    def _raw(self, x: Array, draws: int = _DRAWS) -> Any:
-        """The predictive in the network's units, not calibrated."""
-        return predictive(
-            self.model_,
-            POSTERIORS[self.posterior](),
-            jax.tree.map(jnp.asarray, self.state_),
-            x,
-            key=jax.random.wrap_key_data(jnp.asarray(self.members_)),
-            draws=draws,
-        )
-
-    def _predictive(self, x: Any) -> Any:
-        """The calibrated predictive of a user's rows, in the network's units."""
-        check_is_fitted(self)
-        rows = self._checked(x, reset=False)
-        return self.law_.calibrated(self._raw(self.features_.apply(rows)))
-
 
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
-
-
-def _distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:
-    """Equal rows as one with their weights added, sorted, and where each row went (-1: weight 0).
-
-    So a row of weight 2 is two rows to the last bit, and the order of rows does not matter.
-    """
-    kept = np.flatnonzero(weight > 0)
-    inverse = np.full(len(y), -1)
-    if x.size > _MERGED:
-        inverse[kept] = np.arange(len(kept))
-        return Rows(x[kept], y[kept], weight[kept]), inverse
-    flat = np.ascontiguousarray(np.column_stack([x[kept].reshape(len(kept), -1), y[kept]]) + 0.0)
-    view = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    _, first, places = np.unique(view, return_index=True, return_inverse=True)
-    inverse[kept] = places.ravel()
-    total = np.bincount(places.ravel(), weight[kept]).astype(float)
-    return Rows(x[kept][first], y[kept][first], total), inverse
-
-
-def _cnn(shape: tuple[int, ...], hidden: tuple[int, ...], outputs: int) -> Stack:
-    """The paper's two convolutions, as far as the image has room for them."""
-    if len(shape) != 3 or min(shape[:2]) < 8:
-        raise InvalidInput(
-            f"X must hold images [n, height, width(, channels)] of at least 8 x 8 for "
-            f"network='cnn', got rows of shape {shape}. Reshape X, or use network='mlp'."
-        )
-    features: tuple[Any, ...] = (Conv(8, 3), MaxPool(2), Conv(4, 2), MaxPool(2), Flatten())
-    return Stack(shape, (*features, *(Dense(u) for u in hidden), Dense(outputs, "linear")))

@@ -24,8 +24,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 from mtbayes import _check
 from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
-from mtbayes.estimators.base import _DRAWS, POSTERIORS
-from mtbayes.estimators.choice import Recipe
+from mtbayes.estimators.base import DRAWS
+from mtbayes.estimators.recipe import Recipe
 from mtbayes.maths import log_t_from_log
 from mtbayes.posteriors import Prior
 from mtbayes.predictive import predictive
@@ -108,7 +108,7 @@ def certify(
     if risk == "log_t" and estimator.t != "auto":
         log_t_span(estimator.t)
     whole = estimator.m if risk == "log_t" else _MANY
-    paid = {"predictor": _DRAWS, "member": 1, "members": estimator.m, "ensemble": whole}[of]
+    paid = {"predictor": DRAWS, "member": 1, "members": estimator.m, "ensemble": whole}[of]
     case = _prepared(estimator, x, y, confidence, prior_fraction, risk, paid)
     bound = _BOUNDS[of](case)
     if 0 < len(case.alone) < len(case.y):
@@ -233,13 +233,13 @@ def _of_predictor(case: Case) -> Bound:
     return _with_members(
         pac_bayes(
             float(losses.mean()),
-            _log_ratio(case, key, _DRAWS),
+            _log_ratio(case, key, DRAWS),
             len(losses),
             confidence=case.confidence,
             span=span,
             of=case.label(f"this {name}"),
         ),
-        _DRAWS,
+        DRAWS,
     )
 
 
@@ -358,8 +358,7 @@ def _margins(probs: FloatArray, y: Array) -> FloatArray:
 
 def _drawn_by(predictor: Any) -> tuple[Any, Any, Any]:
     """Model, posterior and state."""
-    posterior = POSTERIORS[predictor.posterior]()
-    return predictor.model_, posterior, jax.tree.map(jnp.asarray, predictor.state_)
+    return predictor.model_, predictor._posterior(), jax.tree.map(jnp.asarray, predictor.state_)
 
 
 def _log_ratio(case: Case, key: Array, members: int) -> float:

@@ -17,40 +17,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mtbayes.criteria import Criterion
+from mtbayes.estimators.recipe import Recipe
+from mtbayes.estimators.rows import Rows
 from mtbayes.noise import WrongLabels, mixture_shares
 from mtbayes.predictive import predictive
-from mtbayes.solve.checkpoint import Checkpoint
-from mtbayes.solve.gradient import Training, run
 from mtbayes.types import Array, FloatArray
 
 _SHARE = 0.2  # of a fit's epochs, for each candidate
 _MIDDLE = 0.7  # the t from which they start
 # Data count as dirty where at least so many rows are wrong, with that confidence.
-_CLEARLY, _LEVEL = 0.005, 0.68
+CLEARLY, LEVEL = 0.005, 0.68
 _LOWEST = -1e6  # log probability that is told from a lower one
 _DRAWS = 30
-
-
-class Recipe(NamedTuple):
-    """All that fits of one estimator have in common."""
-
-    model: Any
-    posterior: Any
-    prior: Any
-    law: Any
-    criterion: Callable[[float], Criterion]
-    epochs: int
-    batch_size: int
-    learning_rate: float
-
-
-class Rows(NamedTuple):
-    """Training rows in the network's units: no two alike, none of weight 0."""
-
-    x: Array
-    y: Array
-    weight: FloatArray
 
 
 class Choice(NamedTuple):
@@ -140,33 +118,21 @@ class _Folds:
         ]
 
     def _fit(self, k: int, t: float, epochs: int, start: Any) -> Any:
-        r, name = self.recipe, f"fold-{k}-{'start' if start is None else f'{t:g}'}"
-        training = Training(
-            r.model,
-            r.criterion(t),
-            self.rows.x,
-            self.rows.y,
-            key=jax.random.fold_in(jax.random.fold_in(self.key, 1 + k), round(1000 * t)),
-            posterior=r.posterior,
-            prior=r.prior,
+        name = f"fold-{k}-{'start' if start is None else f'{t:g}'}"
+        before = self.done
+        solution = self.recipe.fit(
+            self.rows,
+            t,
+            jax.random.fold_in(jax.random.fold_in(self.key, 1 + k), round(1000 * t)),
             weight=np.where(self.fold == k, 0.0, self.rows.weight),
-            learning_rate=r.learning_rate,
             epochs=epochs,
-            batch_size=r.batch_size,
             start=start,
             chunk=self.chunk,
-        )
-        saved = None
-        if self.checkpoint is not None:
-            saved = Checkpoint(self.checkpoint / name, training.fingerprint())
-        before = self.done
-        state = run(
-            training,
-            saved=saved,
+            checkpoint=None if self.checkpoint is None else self.checkpoint / name,
             callback=lambda p: self.tell((before + p.epoch) / self.total),
-        ).state
+        )
         self.done += epochs
-        return state
+        return solution.state
 
 
 def _in_order(parts: list[Any], fold: FloatArray) -> Any:
@@ -189,8 +155,8 @@ def _best(
         views = [View.of(law, p, rows.y) for law, p in zip(laws, unseen, strict=True)]
 
     def dirty(i: int) -> bool:
-        found = laws[i].contamination(unseen[i], rows.y, rows.weight, _LEVEL)
-        return bool(found.low > _CLEARLY)
+        found = laws[i].contamination(unseen[i], rows.y, rows.weight, LEVEL)
+        return bool(found.low > CLEARLY)
 
     return compared(candidates, views, rows.weight, dirty)
 

@@ -9,15 +9,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from mtbayes import _check
 from mtbayes.errors import InvalidInput
-from mtbayes.estimators.base import Robust
-from mtbayes.estimators.certificate import certify
-from mtbayes.estimators.choice import Rows
+from mtbayes.estimators.rows import Rows
+from mtbayes.estimators.supervised import Supervised
 from mtbayes.likelihoods import Categorical
 from mtbayes.mixtures import ClassPredictive
 from mtbayes.noise import WrongLabels
-from mtbayes.theory.bounds import Bound
 from mtbayes.types import Array, FloatArray
 
 
@@ -39,7 +36,7 @@ class Uncertainty(NamedTuple):
     """Dispute among the members, which more data would settle."""
 
 
-class RobustClassifier(ClassifierMixin, Robust):
+class RobustClassifier(ClassifierMixin, Supervised):
     """A classifier for rows of which some have a wrong label.
 
     It trains an ensemble by the (m,t)-robust criterion, chooses t by how well rows that a fit has
@@ -98,6 +95,7 @@ class RobustClassifier(ClassifierMixin, Robust):
 
     _law = WrongLabels
     _path = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+    _risks = ("error", "log_t")
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
@@ -204,30 +202,6 @@ class RobustClassifier(ClassifierMixin, Robust):
         """Entropy of each row's label, split into noise and dispute among the members."""
         found = self.predictive(X)
         return Uncertainty(np.asarray(found.aleatoric, float), found.epistemic)
-
-    def certify(
-        self,
-        X: Any,
-        y: Any,
-        confidence: float = 0.95,
-        prior_fraction: float = 0.5,
-        risk: str = "error",
-        of: str = "predictor",
-    ) -> Bound:
-        """What the error rate on new rows does not exceed, and how sure that is.
-
-        A copy of this estimator learns a prior from a part of the rows and the posterior from all
-        of them; the bound is on the other part. The certificate is about `Bound.predictor`, ready
-        to predict, and not about this estimator. See docs/certificates.md.
-
-        confidence : how sure the bound is
-        prior_fraction : share of the rows that the prior sees
-        risk : "error", the share of wrong labels, or "log_t", the mean log_t loss
-        of : "predictor", what is returned with the bound; "member", one member drawn at random;
-            "members", m of them as one; "ensemble", the mean over all members there are
-        """
-        _check.known("risk", risk, ["error", "log_t"])
-        return certify(self, X, y, confidence, prior_fraction, risk, of)
 
     def find_outliers(self, X: Any, y: Any) -> Outliers:
         """Which of new rows have a wrong label, and what it should be."""

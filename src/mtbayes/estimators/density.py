@@ -22,13 +22,14 @@ from mtbayes import _check
 from mtbayes.draws import Draws
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
-from mtbayes.estimators.base import Robust
-from mtbayes.estimators.choice import _CLEARLY, _LEVEL, Recipe, Rows, View, compared, folds
+from mtbayes.estimators.base import DRAWS, ENOUGH, Robust
+from mtbayes.estimators.choice import CLEARLY, LEVEL, View, compared, folds
+from mtbayes.estimators.recipe import Recipe
+from mtbayes.estimators.rows import Rows, distinct
 from mtbayes.estimators.scaling import Columns
 from mtbayes.noise import PointPredictive, WrongPoints
-from mtbayes.posteriors import Mixture, Prior, prior
+from mtbayes.posteriors import Mixture, prior
 from mtbayes.posteriors.mixture import MixtureState
-from mtbayes.solve.gradient import Training, run
 from mtbayes.types import Array, FloatArray, Solution
 
 _FLOOR = 0.05  # of a member's standard deviation, in units of the columns' scales
@@ -37,8 +38,7 @@ _SPREAD = 3.0  # of the prior
 _START_RAW, _START_LOG_STD = 0.0, -3.0
 _STARTS = 4  # rows taken by k-means++, beside the components
 _CLAIM = 0.7  # of its share of the rows, by a component; the last one must not be left outliers
-_DRAWS, _FEWER_DRAWS = 100, 30  # members of the final density, and of a fold's
-_ENOUGH = 20  # rows, below which nothing can be learned about outliers
+_FEWER_DRAWS = 30  # members of a fold's density
 _SHARE = 0.2  # of a fit's epochs, for each later t of the path
 _LATER_RATE = 0.5  # of the learning rate, for those
 _AT_ONCE = 2**20  # numbers held while distances are computed
@@ -157,12 +157,6 @@ class RobustDensity(DensityMixin, Robust):
 
     _law = WrongPoints
     _path = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
-    # What the checks of the base look at, and what is fixed here.
-    t_p = 1.0
-    network = "mlp"
-    hidden = ()
-    posterior = "mixture"
-    warm_start = False
 
     def __init__(
         self,
@@ -191,17 +185,18 @@ class RobustDensity(DensityMixin, Robust):
         self._check_parameters()
         x = self._checked(X, reset=True, ensure_min_samples=2)
         weight = inputs.weights(sample_weight, x)
-        distinct, total, inverse = _distinct(x, weight)
-        self.columns_ = Columns.of(distinct, total)
-        z = self.columns_.apply(distinct)
-        rows = Rows(np.clip(z, -_FAR, _FAR).astype(np.float32), np.zeros(len(z)), total)
+        merged, inverse = distinct(x, np.zeros(len(x)), weight)
+        total = merged.weight
+        self.columns_ = Columns.of(merged.x, total)
+        z = self.columns_.apply(merged.x)
+        rows = merged._replace(x=np.clip(z, -_FAR, _FAR).astype(np.float32))
         key = jax.random.key(check_random_state(self.random_state).randint(2**31))
         self._rebuild()
         recipe = self._recipe(len(z), prior(0.0, _SPREAD))
-        candidates = self._path if self.t == "auto" else (float(self.t),)
+        candidates = self._candidates
         with self._bar() as tell:
             found = None
-            if len(z) >= _ENOUGH:
+            if len(z) >= ENOUGH:
                 own = jax.random.fold_in(key, 0)
                 found = _choose(recipe, rows, z, candidates, own, lambda v: tell(0.8 * v))
             self.t_ = candidates[0] if found is None else found.t
@@ -211,7 +206,7 @@ class RobustDensity(DensityMixin, Robust):
         if not last.status.converged:
             warnings.warn(str(last.status), ConvergenceWarning, stacklevel=2)
         self.status_ = str(last.status)
-        self.members_ = _members(recipe, last.state, jax.random.fold_in(key, 2), _DRAWS)
+        self.members_ = _members(recipe, last.state, jax.random.fold_in(key, 2), DRAWS)
         self.score_path_ = [] if found is None else found.table
         self.law_ = WrongPoints.of_points(z) if found is None else found.law
         unseen = self._raw(z) if found is None else found.unseen
@@ -228,17 +223,14 @@ class RobustDensity(DensityMixin, Robust):
     def _rebuild(self) -> None:
         self.model_: Any = Cloud(len(self.columns_.scale))
 
-    def _recipe(self, n: int, before: Prior) -> Recipe:
-        return super()._recipe(n, before)._replace(posterior=Mixture(self.components))
+    def _posterior(self) -> Mixture:
+        return Mixture(self.components)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         _check.count(self.components, "components", "5 is the default.")
 
-    def _takes_images(self) -> bool:
-        return False
-
-    def _raw(self, x: Array, draws: int = _DRAWS) -> PointPredictive:
+    def _raw(self, x: Array, draws: int = DRAWS) -> PointPredictive:
         """Rows, in the units of the columns, beside the members that are not calibrated."""
         return PointPredictive(*_distances(self.members_, x))
 
@@ -297,7 +289,7 @@ def _choose(
         views.append(View.of(law.fit(unseen, z, rows.weight), unseen, z))
 
     def dirty(i: int) -> bool:
-        return bool(views[i].law.contamination(beside(i), z, rows.weight, _LEVEL).low > _CLEARLY)
+        return bool(views[i].law.contamination(beside(i), z, rows.weight, LEVEL).low > CLEARLY)
 
     taken, table = compared(candidates, views, rows.weight, dirty)
     return _Found(candidates[taken], views[taken].law, beside(taken), table)
@@ -321,22 +313,12 @@ def _walk(
     state = _start(recipe, rows.x, weight, key)
     found: list[Solution] = []
     for i, (t, epochs) in enumerate(zip(candidates[::-1], lengths, strict=True)):
-        training = Training(
-            recipe.model,
-            recipe.criterion(t),
-            rows.x,
-            rows.y,
-            key=jax.random.fold_in(key, i),
-            posterior=recipe.posterior,
-            prior=recipe.prior,
-            weight=weight,
-            learning_rate=recipe.learning_rate * (1.0 if i == 0 else _LATER_RATE),
-            epochs=epochs,
-            batch_size=recipe.batch_size,
-            start=state,
-            chunk=chunk,
+        own, pace = jax.random.fold_in(key, i), 1.0 if i == 0 else _LATER_RATE
+        found.append(
+            recipe.fit(
+                rows, t, own, weight=weight, epochs=epochs, pace=pace, start=state, chunk=chunk
+            )
         )
-        found.append(run(training))
         state = found[-1].state
         tell(sum(lengths[: i + 1]) / sum(lengths))
     return found[::-1]
@@ -395,16 +377,3 @@ def _unseen(members: list[FloatArray], z: FloatArray, fold: FloatArray) -> Point
     for k, each in enumerate(members):
         squares[:, fold == k], peaks[:, fold == k] = _distances(each, z[fold == k])
     return PointPredictive(squares, peaks)
-
-
-def _distinct(x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, Array]:
-    """Equal rows as one with their weights added, and where each row went (-1: weight 0).
-
-    Rows are sorted by value, which neither their order nor the units of a column change.
-    """
-    kept = np.flatnonzero(weight > 0)
-    kept = kept[np.lexsort(x[kept].T[::-1])]
-    new = np.append(True, np.any(x[kept[1:]] != x[kept[:-1]], axis=1))
-    inverse = np.full(len(x), -1)
-    inverse[kept] = np.cumsum(new) - 1
-    return x[kept[new]], np.bincount(inverse[kept], weight[kept]).astype(float), inverse

@@ -11,19 +11,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
-from mtbayes.estimators.base import Robust
-from mtbayes.estimators.certificate import certify
-from mtbayes.estimators.choice import Rows
 from mtbayes.estimators.classifier import Outliers, Uncertainty
+from mtbayes.estimators.rows import Rows
 from mtbayes.estimators.scaling import Targets
+from mtbayes.estimators.supervised import Supervised
 from mtbayes.likelihoods import Gaussian
 from mtbayes.mixtures import GaussianPredictive
 from mtbayes.noise import WrongTargets
-from mtbayes.theory.bounds import Bound
 from mtbayes.types import Array, FloatArray
 
 
-class RobustRegressor(RegressorMixin, Robust):
+class RobustRegressor(RegressorMixin, Supervised):
     """A regressor for rows of which some have a wrong target.
 
     It predicts a distribution: a mean, intervals, quantiles, draws. Targets are centred and scaled
@@ -54,6 +52,7 @@ class RobustRegressor(RegressorMixin, Robust):
     _law = WrongTargets
     # Below .6 a Gaussian fits the middle of the noise alone, and tails pass for wrong rows.
     _path = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
+    _risks = ("log_t",)
 
     def __init__(
         self,
@@ -175,25 +174,6 @@ class RobustRegressor(RegressorMixin, Robust):
                 np.square(self.targets_.scale * np.sqrt(found.aleatoric)),
                 np.square(self.targets_.scale * np.sqrt(found.epistemic)),
             )
-
-    def certify(
-        self,
-        X: Any,
-        y: Any,
-        confidence: float = 0.95,
-        prior_fraction: float = 0.5,
-        risk: str = "log_t",
-        of: str = "predictor",
-    ) -> Bound:
-        """What the mean log_t loss on new rows does not exceed, and how sure that is.
-
-        As for `RobustClassifier`; the loss is of targets in units of their interquartile range,
-        and needs t < 1.
-
-        risk : "log_t" alone
-        """
-        _check.known("risk", risk, ["log_t"])
-        return certify(self, X, y, confidence, prior_fraction, risk, of)
 
     def find_outliers(self, X: Any, y: Any) -> Outliers:
         """Which of new rows have a wrong target, and what it should be."""
