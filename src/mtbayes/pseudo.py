@@ -8,6 +8,7 @@ heavier than a Gaussian's.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -167,12 +168,13 @@ def _check_t2(t2: Any) -> None:
 # Regression
 
 
-class _LikeGaussian:
+class _LikeGaussian(ABC):
     """Location and scale, and how they are learned, as `Gaussian` has them."""
 
     @property
+    @abstractmethod
     def _gaussian(self) -> Gaussian:
-        raise NotImplementedError
+        """The Gaussian with the same settings."""
 
     @property
     def outputs(self) -> int:

@@ -41,6 +41,12 @@ class Fit(NamedTuple):
         key = jax.random.key(1000 + seed)
         return predictive(self.model, self.posterior, self.state, x, key=key, draws=draws)
 
+    @property
+    def settings(self) -> tuple[float, float, float, float]:
+        """m, t, t_p and beta, as a tidy row has them."""
+        c: Any = self.criterion
+        return c.m, self.t, c.t_p, c.beta
+
 
 def trained(
     method: str,

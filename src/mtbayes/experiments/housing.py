@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -88,9 +87,8 @@ class HousingCell:
         return list(measured(fit, rows, self.seed, self.draws).items())
 
     def _row(self, fit: Fit, metric: str, value: float) -> Row:
-        c: Any = fit.criterion
-        settings = (c.m, fit.t, c.t_p, c.beta, self.epsilon, self.seed)
-        return Row("housing", self.method, "california", *settings, metric, value)
+        tags = ("housing", self.method, "california")
+        return Row(*tags, *fit.settings, self.epsilon, self.seed, metric, value)
 
 
 def measured(fit: Fit, rows: Rows, seed: int, draws: int) -> dict[str, float]:

@@ -122,9 +122,8 @@ class ImageCell:
         }
 
     def _row(self, fit: Fit, metric: str, value: float) -> Row:
-        c: Any = fit.criterion
-        settings = (c.m, fit.t, c.t_p, c.beta, self.epsilon, self.seed)
-        return Row("images", self.method, self.dataset, *settings, metric, value)
+        tags = ("images", self.method, self.dataset)
+        return Row(*tags, *fit.settings, self.epsilon, self.seed, metric, value)
 
 
 def image_rows(name: str, limit: int | None, epsilon: float, seed: int) -> Rows:
