@@ -157,8 +157,8 @@ def test_renyi_form_is_dearer_than_kl_and_refused_below_order_1():
         assert bound.value == pytest.approx(by_hand, rel=1e-6)
         values.append(bound.value)
     assert values[0] < min(values[1:])
-    for order in (0.5, 1.0, math.inf):
-        with pytest.raises(InvalidInput, match=r"order must be above 1.*KL"):
+    for order in (0.5, 1.0, math.inf, math.nan, "2"):
+        with pytest.raises(InvalidInput, match=r"order must be a number above 1.*KL"):
             pac_bayes(0.2, kl, 1000, order=order)
 
 

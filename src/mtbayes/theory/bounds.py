@@ -322,10 +322,10 @@ def _log_confidence(delta: float, order: float | None, tried: int = 1) -> float:
     """What certainty 1-δ of the best of `tried` bounds costs, in nats."""
     if order is None:
         return math.log(tried / delta)
-    if not order > 1 or not math.isfinite(order):
+    if not isinstance(order, int | float) or not 1 < order < math.inf:
         raise InvalidInput(
-            f"order must be above 1 for a certificate, got {order!r}. Rényi's change of measure "
-            "is false below; certify with the KL divergence, which holds for every q."
+            f"order must be a number above 1 for a certificate, got {order!r}. Rényi's change of "
+            "measure is false below; certify with the KL divergence, which holds for every q."
         )
     return (2 * order - 1) / (order - 1) * math.log(2 * tried / delta)
 
