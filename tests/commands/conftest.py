@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from mtbayes import _files
 from mtbayes.cli import app
 from mtbayes.commands.model import TableModel
 from mtbayes.data.frames import learn_schema
@@ -34,6 +35,20 @@ def lines(x, colour, label):
     ]
 
 
+class Checkpoints:
+    """Which checkpoints are written; Ctrl-C comes before the one called `stop` is."""
+
+    def __init__(self, patch, stop=None):
+        self.written, self.stop, self.real = [], stop, _files.write_arrays
+        patch.setattr(_files, "write_arrays", self)
+
+    def __call__(self, path, *rest):
+        if path.name == self.stop:
+            raise KeyboardInterrupt
+        self.written.append(path.name)
+        self.real(path, *rest)
+
+
 class Case:
     """A file with two classes, a tenth of them swapped, its model, and what `fit` said."""
 
@@ -57,6 +72,11 @@ class Case:
         path = self.folder / name
         path.write_text("\n".join(rows) + "\n", encoding=encoding)
         return path
+
+
+@pytest.fixture
+def checkpoints():
+    return Checkpoints
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from mtbayes.commands.audit import findings
-from mtbayes.commands.model import TableModel
+from mtbayes.commands.audit import findings, with_influence
+from mtbayes.commands.model import Rows, TableModel
+from mtbayes.estimators import RobustClassifier
+from mtbayes.estimators.influence import Harm
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,52 @@ def test_numbers_are_judged_by_their_distance(numbers):
     assert found.given[0] == 130
 
 
+def test_ctrl_c_leaves_no_list_and_resume_goes_on(case, audited, checkpoints, monkeypatch):
+    out = case.folder / "resumed.csv"
+    arguments = ["audit", case.data, "--target", "label", "-o", out, *case.quick]
+    with monkeypatch.context() as patch:
+        checkpoints(patch, stop="final")
+        result = case.run(*arguments)
+    assert result.exit_code == 130
+    assert "--resume" in result.output
+    assert not out.exists()
+    with monkeypatch.context() as patch:
+        after = checkpoints(patch)
+        assert case.run(*arguments, "--resume").exit_code == 0
+    assert set(after.written) == {"final"}
+    with out.open() as file:
+        assert list(csv.DictReader(file)) == audited[1]
+    assert not (case.folder / "resumed.csv.partial").exists()
+
+
+def test_influence_is_the_harm_to_the_least_suspicious_rows(numbers):
+    model, x, y = numbers
+    found, trusted = with_influence(model, Rows(None, None, x, y), findings(model, y))
+    p = model.estimator.outlier_probability_
+    judges = p <= max(0.05, np.median(p))
+    assert trusted == judges.sum()
+    assert len(y) / 2 <= trusted < len(y)
+    expected = model.estimator.influence(x[judges], y[judges]).harm
+    np.testing.assert_array_equal(found.influence, expected[found.order])
+
+
+def test_influence_is_a_column_when_asked_for(case, audited, monkeypatch):
+    harm = np.linspace(-1e-3, 1e-3, case.n)
+    told = Harm(harm, np.argsort(-harm), "")
+    monkeypatch.setattr(RobustClassifier, "influence", lambda *_: told)
+    out = case.folder / "influence.csv"
+    result = case.run(
+        "audit", case.data, "--target", "label", "-o", out, "--influence", *case.quick
+    )
+    assert result.exit_code == 0, result.output
+    assert "trusted rows" in result.output
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        assert float(row["influence"]) == pytest.approx(harm[int(row["row"]) - 1], rel=1e-3)
+    assert "influence" not in audited[1][0]
+
+
 def test_shares_that_are_none(case):
     for share in ("0", "1", "2"):
         result = case.run("audit", case.data, "--target", "label", "--expect", share)
@@ -96,7 +144,9 @@ def test_certificate_in_a_sentence_and_its_terms(case):
     assert predicted.exit_code == 0, predicted.output
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "audit", "certify"])
+@pytest.mark.parametrize(
+    "command", ["fit", "predict", "audit", "certify", "compare", "reproduce", "demo"]
+)
 def test_help_has_an_example(case, command):
     result = case.run(command, "--help")
     assert result.exit_code == 0

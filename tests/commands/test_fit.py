@@ -8,7 +8,7 @@ import pytest
 import mtbayes
 from mtbayes.commands.fit import held_out
 from mtbayes.commands.model import Rows, TableModel
-from mtbayes.estimators import RobustClassifier, base
+from mtbayes.estimators import RobustClassifier
 
 
 def same(one, other):
@@ -69,40 +69,21 @@ def test_equal_seeds_give_equal_models(case):
     assert result.stderr == ""
 
 
-def test_ctrl_c_leaves_no_model_and_resume_goes_on(case, monkeypatch):
-    arguments = [
-        "fit",
-        case.data,
-        "--target",
-        "label",
-        "--model",
-        case.folder / "r.mtb",
-        *case.quick,
-    ]
-
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
+def test_ctrl_c_leaves_no_model_and_resume_goes_on(case, checkpoints, monkeypatch):
+    out = case.folder / "r.mtb"
+    arguments = ["fit", case.data, "--target", "label", "--model", out, *case.quick]
     with monkeypatch.context() as patch:
-        patch.setattr(base, "fit", stop)  # the last of the fits, after the folds
+        before = checkpoints(patch, stop="final")  # the last of the fits, after the folds
         result = case.run(*arguments)
     assert result.exit_code == 130
     assert "--resume" in result.output
-    assert not (case.folder / "r.mtb").exists()
-    folds = sorted((case.folder / "r.mtb.partial").glob("fold-*"))
-    before = [p.stat().st_mtime_ns for p in folds]
-    seen = []
-    real = base.fit
+    assert not out.exists()
+    assert len(set(before.written)) > 2
     with monkeypatch.context() as patch:
-        patch.setattr(
-            base,
-            "fit",
-            lambda *a, **k: seen.extend(p.stat().st_mtime_ns for p in folds) or real(*a, **k),
-        )
+        after = checkpoints(patch)
         assert case.run(*arguments, "--resume", "--quiet").output == ""
-    assert seen == before  # folds were read, not fitted anew
-    assert len(before) > 2
-    same(case.folder / "r.mtb", case.model)
+    assert set(after.written) == {"final"}  # folds were read, not fitted anew
+    same(out, case.model)
     assert not (case.folder / "r.mtb.partial").exists()
 
 

@@ -10,11 +10,22 @@ import numpy as np
 import typer
 
 from mtbayes.commands import manners
-from mtbayes.commands.manners import Screen, new_file, open_share, percent, stem
+from mtbayes.commands.manners import (
+    GOES_ON,
+    Screen,
+    new_file,
+    open_share,
+    percent,
+    stem,
+    unfinished,
+)
 from mtbayes.types import Array, FloatArray
 
 if TYPE_CHECKING:
     from mtbayes.commands.model import Rows, TableModel
+
+
+_TRUSTED = 0.05  # probability of being wrong, below which a row may judge others
 
 
 class Findings(NamedTuple):
@@ -27,23 +38,34 @@ class Findings(NamedTuple):
     given: list[Any]
     suggested: list[Any]
     why: list[str]
+    influence: FloatArray | None = None
+    """By how much the mean log loss of trusted rows would fall without the row; see `Harm`."""
 
 
 def audit(
     data: manners.Data,
     target: manners.Target,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="All rows, ranked; DATA's name with -audit.csv if none."),
+        Path | None, manners.out("All rows, ranked; DATA's name with -audit.csv if none.")
     ] = None,
     expect: Annotated[
         float | None, typer.Option(help="Share of wrong rows, where you know it; else estimated.")
     ] = None,
+    influence: Annotated[
+        bool,
+        typer.Option(
+            "--influence",
+            help="Add the harm that a row does: how much lower the mean log loss of trusted rows "
+            "would be without it. Trusted are rows less than 5 % likely wrong, and in any case the "
+            "less suspicious half.",
+        ),
+    ] = False,
     show: Annotated[int, typer.Option(min=0, help="Rows on the screen.")] = 20,
     task: manners.Task = None,
     t: manners.T = "auto",
     m: manners.M = 10,
     epochs: manners.Epochs = None,
+    resume: manners.Resume = False,
     seed: manners.Seed = 0,
     force: manners.Force = False,
     as_json: manners.Json = False,
@@ -56,22 +78,29 @@ def audit(
 
     Example: mtbayes audit houses.csv --target price --expect 0.1
     """
-    with Screen(quiet=quiet, as_json=as_json, debug=debug) as screen:
+    with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
         open_share(expect, "expect", "It is the share of rows that you hold for wrong, like 0.1.")
         path = new_file(out or Path(f"{stem(data)}-audit.csv"), force)
         from mtbayes.commands.model import Settings, learn
 
-        model, rows = learn(screen, data, target, task, Settings(t, m, epochs, seed), None)
-        found = findings(model, rows.y, expect)
-        _write(path, found, rows)
+        settings = Settings(t, m, epochs, seed)
+        with unfinished(path, resume) as done:
+            model, rows = learn(screen, data, target, task, settings, done)
+            found = findings(model, rows.y, expect)
+            trusted = None
+            if influence:
+                found, trusted = with_influence(model, rows, found)
+            _write(path, found, rows)
         wrong = model.estimator.contamination_
-        _show(screen, found, rows, show, path, wrong, expect)
+        _show(screen, found, rows, show, wrong, expect, trusted)
+        screen.line(f"All {len(rows.y)} rows, ranked: {path} ({screen.seconds:g} s)")
         screen.done(
             {
                 "out": str(path),
                 "rows": len(rows.y),
                 "wrong": {"share": wrong.value, "low": wrong.low, "high": wrong.high},
                 "expect": expect,
+                **({} if trusted is None else {"trusted": trusted}),
                 "suspects": _records(found, rows, show),
             }
         )
@@ -97,6 +126,17 @@ def findings(model: TableModel, y: Array, expect: float | None = None) -> Findin
         [suggested[i] for i in order],
         [why[i] for i in order],
     )
+
+
+def with_influence(model: TableModel, rows: Rows, found: Findings) -> tuple[Findings, int]:
+    """The harm of each row to those that are trusted, and how many these are.
+
+    A trusted row judges itself too, and speaks for itself; what a suspect does is told by others.
+    """
+    trusted = found.probability <= max(_TRUSTED, float(np.median(found.probability)))
+    judges = np.sort(found.order[trusted])
+    harm = model.estimator.influence(rows.x[judges], rows.y[judges]).harm
+    return found._replace(influence=harm[found.order]), len(judges)
 
 
 def _about_classes(
@@ -138,6 +178,7 @@ def _likely(p: float) -> str:
 
 
 def _records(found: Findings, rows: Rows, count: int) -> list[dict[str, Any]]:
+    harm = found.influence
     return [
         {
             "rank": i + 1,
@@ -145,6 +186,7 @@ def _records(found: Findings, rows: Rows, count: int) -> list[dict[str, Any]]:
             "probability": round(float(found.probability[i]), 6),
             "given": found.given[i],
             "suggested": found.suggested[i],
+            **({} if harm is None else {"influence": float(f"{harm[i]:.4g}")}),
             "why": found.why[i],
         }
         for i in range(min(count, len(found.order)))
@@ -179,17 +221,19 @@ def _show(
     found: Findings,
     rows: Rows,
     count: int,
-    path: Path,
     wrong: Any,
     expect: float | None,
+    trusted: int | None,
 ) -> None:
     from rich.table import Table
 
-    table = Table("row", "probability", "given", "suggested", "why", box=None, pad_edge=False)
+    names = ["row", "probability", "given", "suggested", "influence", "why"]
+    if trusted is None:
+        names.remove("influence")
+    table = Table(*names, box=None, pad_edge=False)
     for record in _records(found, rows, count):
-        probability = percent(record["probability"])
-        cells = (record["row"], probability, record["given"], record["suggested"], record["why"])
-        table.add_row(*map(_cell, cells))
+        record["probability"] = percent(record["probability"])
+        table.add_row(*(_cell(record[name]) for name in names))
     screen.line()
     screen.line(
         f"Estimated share of wrong rows: {percent(wrong.value)}, 95 % interval "
@@ -198,10 +242,14 @@ def _show(
     )
     likely = int((found.probability > 0.5).sum())
     screen.line(f"Rows more likely wrong than right: {likely} of {len(rows.y)}.")
+    if trusted is not None:
+        screen.line(
+            f"Influence: how much lower the mean log loss of {trusted} trusted rows (the least "
+            "suspicious) would be without the row. Above 0 it does harm; for ranking alone."
+        )
     screen.line()
     screen.table(table)
     screen.line()
-    screen.line(f"All {len(rows.y)} rows, ranked: {path} ({screen.seconds:g} s)")
 
 
 def _cell(value: Any) -> str:

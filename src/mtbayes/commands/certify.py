@@ -15,9 +15,7 @@ def certify(
     model: manners.ModelFile,
     data: manners.Data,
     confidence: Annotated[float, typer.Option(help="How sure the bound is.")] = 0.95,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Keep the model that is certified here.")
-    ] = None,
+    out: Annotated[Path | None, manners.out("Keep the model that is certified here.")] = None,
     seed: manners.Seed = 0,
     force: manners.Force = False,
     as_json: manners.Json = False,

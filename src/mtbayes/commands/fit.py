@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from mtbayes.commands import manners
-from mtbayes.commands.manners import Screen, new_file, percent, stem
+from mtbayes.commands.manners import GOES_ON, Screen, new_file, percent, stem, unfinished
 
 if TYPE_CHECKING:
     from mtbayes.commands.model import Rows, TableModel
@@ -25,7 +25,7 @@ def fit(
     t: manners.T = "auto",
     m: manners.M = 10,
     epochs: manners.Epochs = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where Ctrl-C stopped.")] = False,
+    resume: manners.Resume = False,
     seed: manners.Seed = 0,
     force: manners.Force = False,
     as_json: manners.Json = False,
@@ -36,17 +36,14 @@ def fit(
 
     Example: mtbayes fit houses.csv --target price --model houses.mtb
     """
-    stopped = "The same command with --resume goes on from here."
-    with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=stopped) as screen:
+    with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
         from mtbayes.commands.model import Settings, learn
 
         path = new_file(model or Path(f"{stem(data)}.mtb"), force)
-        partial = path.with_name(f"{path.name}.partial")
-        if not resume:
-            _clear(partial)
-        learned, rows = learn(screen, data, target, task, Settings(t, m, epochs, seed), partial)
-        learned.save(path)
-        _clear(partial)
+        settings = Settings(t, m, epochs, seed)
+        with unfinished(path, resume) as done:
+            learned, rows = learn(screen, data, target, task, settings, done)
+            learned.save(path)
         found = summary(learned, rows)
         _show(screen, found, learned, data, path)
         screen.done({"model": str(path), **found})
@@ -150,12 +147,3 @@ def _reasons(dropped: dict[str, str]) -> str:
 
 def _quoted(name: str) -> str:
     return f'"{name}"' if " " in name else name
-
-
-def _clear(partial: Path) -> None:
-    """Remove what an earlier fit left, and nothing else."""
-    if partial.is_dir():
-        for file in [*partial.glob("fold-*"), partial / "final"]:
-            file.unlink(missing_ok=True)
-        if not any(partial.iterdir()):
-            partial.rmdir()

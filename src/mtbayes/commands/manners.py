@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -16,6 +17,24 @@ from rich.table import Table
 from mtbayes.errors import InvalidInput
 
 STOPPED = 130  # what a shell makes of Ctrl-C
+GOES_ON = "The same command with --resume goes on from here."
+
+
+def out(about: str) -> Any:
+    """The option for a file to write."""
+    return typer.Option("--out", "-o", help=about)
+
+
+def _columns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of columns for the shell to complete; none where the file cannot be read."""
+    from mtbayes.data.reading import open_table
+
+    try:
+        names = open_table(ctx.params["data"]).names
+    except (KeyError, TypeError, ValueError, OSError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors alone.")]
@@ -24,12 +43,13 @@ Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Equal seeds give equa
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet or Feather; gzip.")]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
-Target = Annotated[str, typer.Option(help="The column to learn.")]
+Target = Annotated[str, typer.Option(help="The column to learn.", autocompletion=_columns)]
 Task = Annotated[
     str | None, typer.Option(help="classes or number; guessed from the target if left out.")
 ]
 T = Annotated[str, typer.Option("--t", help="auto, or 0 to 1: smaller is more robust.")]
 M = Annotated[int, typer.Option("--m", help="Size of the ensemble.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where Ctrl-C stopped.")]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the rows; by their number if none.")]
 
 
@@ -137,6 +157,26 @@ def new_file(path: Path, force: bool) -> Path:
             "another."
         )
     return path
+
+
+@contextmanager
+def unfinished(path: Path, resume: bool) -> Iterator[Path]:
+    """The folder beside an output that keeps what is done; removed when the block ends well."""
+    folder = path.with_name(f"{path.name}.partial")
+    if not resume:
+        _clear(folder)
+    yield folder
+    _clear(folder)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier command left, and nothing else."""
+    if folder.is_dir():
+        for pattern in ("fold-*", "final", "*.json"):
+            for file in folder.glob(pattern):
+                file.unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def open_share(value: float | None, name: str, remedy: str) -> None:

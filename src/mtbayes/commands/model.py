@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +28,16 @@ class TableModel:
 
     estimator: Any
     schema: Schema
+    seen: Array | None = None
+    """A `mark` of each fitted row, in the order of `estimator.held_out_`; None if not kept."""
 
     def save(self, path: Path) -> None:
         """Write one file, whole or not at all."""
         self.estimator.verbose = 0
-        save(self.estimator, path, self.schema.as_json())
+        beside = self.schema.as_json()
+        if self.seen is not None:
+            beside["seen"] = base64.b64encode(self.seen.astype("<u8").tobytes()).decode()
+        save(self.estimator, path, beside)
 
     @classmethod
     def load(cls, path: Path) -> TableModel:
@@ -41,7 +48,9 @@ class TableModel:
                 f"{path} must be a model of a table, got an estimator that knows no columns. Load "
                 "it with mtbayes.load in Python, or write one with `mtbayes fit`."
             )
-        return cls(estimator, Schema.from_json(beside))
+        seen = beside.get("seen") if isinstance(beside, dict) else None
+        marks = None if seen is None else np.frombuffer(base64.b64decode(seen), "<u8")
+        return cls(estimator, Schema.from_json(beside), marks)
 
 
 class Rows(NamedTuple):
@@ -53,6 +62,15 @@ class Rows(NamedTuple):
     """Where each was among the rows of the file, from 1."""
     x: FloatArray
     y: Array
+
+
+def mark(rows: Rows) -> Array:
+    """A number [n] for each row, by which it is known again: equal rows alone have equal ones."""
+    digests = (
+        hashlib.blake2b(x.tobytes() + str(y).encode(), digest_size=8).digest()
+        for x, y in zip(np.ascontiguousarray(rows.x) + 0.0, rows.y.tolist(), strict=True)
+    )
+    return np.frombuffer(b"".join(digests), "<u8")
 
 
 class Settings(NamedTuple):
@@ -89,6 +107,14 @@ def learn(
 ) -> tuple[TableModel, Rows]:
     """Fit a file; what is guessed and left out is said aloud."""
     settings.check()
+    schema, rows = read_file(screen, data, target, task)
+    estimator = settings.estimator(schema.task, verbose=screen.bars)
+    estimator.fit(rows.x, rows.y, checkpoint=checkpoint)
+    return TableModel(estimator, schema, mark(rows)), rows
+
+
+def read_file(screen: Screen, data: Path, target: str, task: str | None) -> tuple[Schema, Rows]:
+    """A file to learn from, and how it was read; the task is said aloud."""
     if task is not None and task not in TASKS:
         raise BadUsage(
             f"task must be classes or number, got {task!r}. Leave it out to have it guessed."
@@ -99,9 +125,7 @@ def learn(
     schema = learn_schema(table, target, task, source.decimal)
     rows = rows_of(screen, source, schema, table)
     screen.line(_aloud(schema, rows.y, guessed=task is None))
-    estimator = settings.estimator(schema.task, verbose=screen.bars)
-    estimator.fit(rows.x, rows.y, checkpoint=checkpoint)
-    return TableModel(estimator, schema), rows
+    return schema, rows
 
 
 def opened(screen: Screen, path: Path) -> Source:

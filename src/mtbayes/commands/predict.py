@@ -23,8 +23,7 @@ def predict(
     model: manners.ModelFile,
     data: manners.Data,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="CSV, Parquet or Feather by its ending; stdout if none."),
+        Path | None, manners.out("CSV, Parquet or Feather by its ending; stdout if none.")
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Probability that low to high holds the number.")

@@ -25,6 +25,7 @@ import numpy as np
 from mtbayes import __version__, _check, _files
 from mtbayes.data import datasets
 from mtbayes.experiments.tidy import Row, Tell, write_columns, write_rows
+from mtbayes.solve.checkpoint import describe
 
 Columns: TypeAlias = dict[str, Any]
 """A table as named columns of equal length."""
@@ -203,8 +204,8 @@ def _plain(values: Any) -> list[Any]:
 
 
 def _settings(frozen: Any) -> dict[str, Any]:
-    """A frozen dataclass as JSON has it: tuples are lists there."""
-    result: dict[str, Any] = json.loads(json.dumps(asdict(frozen)))
+    """A frozen dataclass as JSON has it: tuples are lists there, arrays are their digests."""
+    result: dict[str, Any] = json.loads(json.dumps(asdict(frozen), default=describe))
     return result
 
 
