@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,36 @@ STYLE: Any = {
 OUTLIER = "#c1121f"
 TRUTH = "#2a9d3a"
 
+# Figures inside a page: their colours are the page's own, which knows light and dark.
+INK, QUIET, GRID = "#1f2328", "#59616a", "#e6e6e5"
+BLUE, PALE = "#1d5fa8", "#8fb8e0"
+SCHEME = {
+    INK: "--ink",
+    QUIET: "--quiet",
+    GRID: "--grid",
+    BLUE: "--blue",
+    PALE: "--pale",
+    OUTLIER: "--bad",
+}
+_COLOURED = (
+    "text.color axes.edgecolor axes.labelcolor axes.titlecolor xtick.color ytick.color "
+    "xtick.labelcolor ytick.labelcolor"
+)
+IN_PAGE: Any = (
+    STYLE
+    | dict.fromkeys(_COLOURED.split(), INK)
+    | {
+        "font.size": 11.0,
+        "axes.titlesize": 11.5,
+        "grid.color": GRID,
+        "figure.facecolor": "none",
+        "axes.facecolor": "none",
+        "savefig.facecolor": "none",
+        "svg.fonttype": "none",
+        "text.parse_math": False,  # a column's name may hold dollars
+    }
+)
+
 
 def blank(width: float, height: float) -> Figure:
     """An empty figure in the house style; it belongs to no window and no global state."""
@@ -52,3 +84,30 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
             figure.savefig(temporary, format=ending, dpi=160, metadata=metadata)
         paths.append(path)
     return paths
+
+
+def inline(figure: Figure, name: str) -> str:
+    """The figure as SVG to stand in a page, in the page's font and colours.
+
+    name: other than that of any other figure of the page; what refers to parts goes by it
+    """
+    file = io.StringIO()
+    with mpl.rc_context(IN_PAGE | {"svg.hashsalt": name}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :].replace("\n", " ")
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg)
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    svg = re.sub(r" font-family: [^;]*;", "", svg)
+    used = set(re.findall(r"#(\w+)", " ".join(re.findall(r'(?:url\(|href=")#\w+', svg))))
+    svg = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", svg)
+    for colour, variable in SCHEME.items():
+        svg = svg.replace(colour, f"var({variable})")
+    return svg.strip()
+
+
+def png(image: Any, low: float, high: float) -> bytes:
+    """A grey picture [h, w], a pixel each; `high` is white."""
+    file = io.BytesIO()
+    mpl.image.imsave(file, image, vmin=low, vmax=high, cmap="gray", format="png")
+    return file.getvalue()

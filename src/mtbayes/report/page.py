@@ -5,18 +5,16 @@ Every number comes from the folder's files. The HTML page holds the figures too.
 
 from __future__ import annotations
 
-import base64
-import html
 import io
 import json
-from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from mtbayes.experiments import EXPERIMENTS
-from mtbayes.report import REPORTS
+from mtbayes.report import REPORTS, html
 from mtbayes.report.claims import judge
 from mtbayes.report.tables import Grid
 
@@ -105,40 +103,14 @@ def _grids(name: str, out: Path) -> list[Grid]:
     return found
 
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #2a9d3a; --part: #b26a00;
-  --bad: #c1121f; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right;
-  vertical-align: top; }
-th:first-child, td:first-child, .claims td, .claims th { text-align: left; }
-caption { text-align: left; font-weight: 600; padding: .4rem 0; }
-.wide { overflow-x: auto; margin: 1rem 0; }
-figure { margin: 1rem 0; } figure img { max-width: 100%; background: white; border-radius: 6px; }
-pre { overflow-x: auto; background: var(--soft); padding: .6rem; border-radius: 6px;
-  font-size: .8rem; }
-.holds { color: var(--good); } .holds-partly { color: var(--part); }
-.does-not-hold-here { color: var(--bad); }
-@media (max-width: 40rem) {
-  .claims tr, .claims td { display: block; border: 0; } .claims th { display: none; }
-  .claims tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
-  .claims td { padding: .1rem 0; } .claims td:first-child { font-weight: 600; }
-}
-@media (prefers-color-scheme: dark) { :root { --good: #6fd07f; --part: #f0b04f; --bad: #ff8189; } }
-"""
-
-
 def page(out: Path) -> str:
     """The page as HTML: verdicts, then each experiment with figures, tables and settings."""
-    sections = "".join(_section(out, name) for name in there(out))
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>mtbayes: reproduction</title><style>{_STYLE}</style></head><body>"
-        "<h1>Robust PAC<sup>m</sup>: what the paper claims, and what was measured</h1>"
-        f"{_claims(out)}{_table(runs(out))}{sections}</body></html>\n"
+    return html.document(
+        "mtbayes: reproduction",
+        "Robust PAC<sup>m</sup>: what the paper claims, and what was measured",
+        _claims(out),
+        html.table(*runs(out)),
+        *(_section(out, name) for name in there(out)),
     )
 
 
@@ -146,9 +118,9 @@ def _claims(out: Path) -> str:
     lines = []
     for text, verdict, numbers in judge(out):
         css = verdict.replace(" ", "-")
-        cases = "<br>".join(map(html.escape, numbers))
+        cases = "<br>".join(map(escape, numbers))
         lines.append(
-            f'<tr><td>{html.escape(text)}</td><td class="{css}"><b>{verdict}</b></td>'
+            f'<tr><td>{escape(text)}</td><td class="{css}"><b>{verdict}</b></td>'
             f"<td>{cases}</td></tr>"
         )
     head = "<tr><th>claim</th><th>verdict</th><th>numbers</th></tr>"
@@ -157,32 +129,19 @@ def _claims(out: Path) -> str:
 
 def _section(out: Path, name: str) -> str:
     about = _about(out, name)
-    parts = [f"<h2>{name}</h2><p>{html.escape(EXPERIMENTS[name].about)}</p>"]
-    parts += [_figure(path) for path in sorted((out / name).glob("*.png"))]
-    parts += [_table(grid) for grid in _grids(name, out)]
+    parts = [html.paragraph(EXPERIMENTS[name].about)]
+    parts += [
+        html.figure(path.read_bytes(), path.stem) for path in sorted((out / name).glob("*.png"))
+    ]
+    parts += [html.table(*grid) for grid in _grids(name, out)]
     if not hasattr(REPORTS[name], "grids"):
-        parts += [f"<pre>{html.escape(_text(table))}</pre>" for table in REPORTS[name].tables(out)]
+        parts += [f"<pre>{escape(_text(table))}</pre>" for table in REPORTS[name].tables(out)]
     if about:
-        settings = html.escape(json.dumps(about, indent=1))
+        settings = escape(json.dumps(about, indent=1))
         parts.append(
             f"<details><summary>settings, versions</summary><pre>{settings}</pre></details>"
         )
-    return "".join(parts)
-
-
-def _figure(path: Path) -> str:
-    data = base64.b64encode(path.read_bytes()).decode()
-    return f'<figure><img src="data:image/png;base64,{data}" alt="{path.stem}"></figure>'
-
-
-def _table(grid: Grid) -> str:
-    lines = "".join(_line("td", line) for line in grid.lines)
-    caption = f"<caption>{html.escape(grid.title)}</caption>"
-    return f'<div class="wide"><table>{caption}{_line("th", grid.headings)}{lines}</table></div>'
-
-
-def _line(tag: str, cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    return html.section(name, *parts)
 
 
 def _text(table: Any) -> str:

@@ -1,0 +1,162 @@
+"""What columns do to predictions: how much each is needed, and which way it pulls.
+
+A column of a file may be several numbers of the model (a category, a date), so columns are moved as
+wholes: a row is a list of places, one a column, from which its numbers are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.inspection import permutation_importance
+
+from mtbayes.commands.model import Rows, TableModel
+from mtbayes.data.kinds import Boolean, Category, Date
+from mtbayes.types import Array, FloatArray
+
+_ROWS = 300  # that are predicted again for each column
+_REPEATS = 5
+_MANY = 64  # columns, above which one shuffle of each has to do
+_POINTS = 15
+_LEAST = 1e-12  # probability
+
+
+class Importance(NamedTuple):
+    """What a column's shuffling costs."""
+
+    column: str
+    loss: float
+    """By how much the mean log probability of classes falls, or the mean absolute error grows."""
+    error: float
+    """Standard deviation of the loss over shuffles."""
+    accuracy: float | None
+    """By how much the share of rows falls that are right; None for numbers."""
+
+
+class Effect(NamedTuple):
+    """The mean prediction with one column set to one value in all rows."""
+
+    column: str
+    at: list[Any]
+    """The values, [k]: numbers, days as numpy.datetime64, or text."""
+    means: FloatArray
+    """The mean number, [k, 1], or the mean probability of each class, [k, C]."""
+
+
+class Sample(NamedTuple):
+    """Some rows, to look at effects with."""
+
+    x: FloatArray
+    y: Array
+    weight: FloatArray
+    blocks: list[slice]
+    """Where the numbers of each column are."""
+
+    @classmethod
+    def of(cls, model: TableModel, rows: Rows, weight: FloatArray, seed: int) -> Sample:
+        """At most _ROWS of the rows; weight: [n], how much each counts."""
+        drawn = np.random.default_rng(seed).permutation(len(rows.y))[:_ROWS]
+        ends = np.cumsum([0, *(len(column.features()) for column in model.schema.columns)])
+        blocks = [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+        each = weight[drawn]
+        each = each if each.sum() > 0 else np.ones(len(drawn))
+        return cls(rows.x[drawn], rows.y[drawn], each, blocks)
+
+    def assembled(self, places: Array) -> FloatArray:
+        """Rows [n, d] whose column j is that of row places[:, j]."""
+        whole = np.empty((len(places), self.x.shape[1]))
+        for j, block in enumerate(self.blocks):
+            whole[:, block] = self.x[places[:, j], block]
+        return whole
+
+
+def importances(
+    model: TableModel, sample: Sample, seed: int, tell: Callable[[float], None]
+) -> list[Importance]:
+    """All columns, those first whose shuffling costs the most.
+
+    Shuffled is among good rows as among all, but the cost is counted where rows are good.
+    """
+    columns = len(sample.blocks)
+    repeats = _REPEATS if columns <= _MANY else 1
+    calls = 0
+
+    def score(estimator: Any, places: Array, y: Array, sample_weight: Any) -> dict[str, float]:
+        nonlocal calls
+        calls += 1
+        tell(min(1.0, calls / (columns * repeats + 1)))
+        return _scores(estimator, sample.assembled(places), y, sample_weight)
+
+    places = np.repeat(np.arange(len(sample.y))[:, None], columns, axis=1)
+    found = permutation_importance(
+        model.estimator,
+        places,
+        sample.y,
+        scoring=score,
+        n_repeats=repeats,
+        random_state=seed,
+        sample_weight=sample.weight,
+    )
+    loss, right = found["score"], found.get("accuracy")
+    every = [
+        Importance(
+            column.name,
+            float(loss.importances_mean[j]),
+            float(loss.importances_std[j]),
+            None if right is None else float(right.importances_mean[j]),
+        )
+        for j, column in enumerate(model.schema.columns)
+    ]
+    return sorted(every, key=lambda one: -one.loss)
+
+
+def _scores(estimator: Any, x: FloatArray, y: Array, weight: Any) -> dict[str, float]:
+    if not hasattr(estimator, "classes_"):
+        return {"score": -float(np.average(np.abs(y - estimator.predict(x)), weights=weight))}
+    probs = estimator.predict_proba(x)
+    codes: Any = np.searchsorted(estimator.classes_, y)
+    given = np.maximum(probs[np.arange(len(y)), codes], _LEAST)
+    return {
+        "score": float(np.average(np.log(given), weights=weight)),
+        "accuracy": float(np.average(probs.argmax(axis=1) == codes, weights=weight)),
+    }
+
+
+def effect(model: TableModel, sample: Sample, name: str) -> Effect:
+    """Partial dependence on a column: the mean prediction of all rows with its value set."""
+    j = [column.name for column in model.schema.columns].index(name)
+    column, block = model.schema.columns[j], sample.blocks[j]
+    found, at = _values(column, sample.x[:, block])
+    rows = np.repeat(sample.x, len(found), axis=0)
+    rows[:, block] = np.tile(found, (len(sample.x), 1))
+    estimator = model.estimator
+    if hasattr(estimator, "classes_"):
+        told = estimator.predict_proba(rows)
+    else:
+        told = estimator.predict(rows)[:, None]
+    each = told.reshape(len(sample.x), len(found), -1)
+    return Effect(name, at, np.average(each, axis=0, weights=sample.weight))
+
+
+def _values(column: Any, coded: FloatArray) -> tuple[FloatArray, list[Any]]:
+    """Codes [k, width] of some of a column's values, and those values as a person knows them."""
+    if isinstance(column, Category):
+        there = np.flatnonzero(coded.any(axis=0))
+        start = f"{column.name} "
+        names = [column.features()[i].removeprefix(start).removeprefix("= ") for i in there]
+        return np.eye(coded.shape[1])[there], names
+    if column.gaps and (coded[:, -1] == 0).any():
+        coded = coded[coded[:, -1] == 0]
+    # Quantiles that are rows: a date keeps its season.
+    levels = np.array([0, 1]) if isinstance(column, Boolean) else np.linspace(0.05, 0.95, _POINTS)
+    order = np.argsort(coded[:, 0], kind="stable")
+    picked = coded[order[(levels * (len(order) - 1)).round().astype(int)]]
+    picked = picked[np.unique(picked[:, 0], return_index=True)[1]]
+    values = picked[:, 0]
+    if isinstance(column, Boolean):
+        return picked, ["yes" if v else "no" for v in values]
+    if isinstance(column, Date):
+        return picked, list(np.round(column.origin + values).astype("datetime64[D]"))
+    return picked, values.tolist()
