@@ -180,8 +180,8 @@ def test_minibatches_average_to_the_whole(double, n):
     )
     state = training.start.posterior
     whole = terms(NET, criterion, posterior, state, X[:n], LABELS[:n], weight=weight)
-    rows, found = training.rows, []
-    for picked in np.asarray(training.order(0))[: training.settings.batches]:
+    rows, found = training.feed.rows, []
+    for picked in np.asarray(training.feed.order(0))[: training.settings.batches]:
         w = np.where(picked < 0, 0, np.asarray(rows.weight)[picked])
         batch = Rows(rows.x[picked], rows.y[picked], jnp.asarray(w))
         found.append(
@@ -192,8 +192,8 @@ def test_minibatches_average_to_the_whole(double, n):
 
 def test_order_visits_each_row_once_an_epoch():
     training = Training(NET, Criterion(1, 1.0), X, LABELS, key=KEY, epochs=60, batch_size=16)
-    order = np.asarray(training.order(0)).reshape(training.chunk, -1)
-    assert training.chunk > 1
+    order = np.asarray(training.feed.order(0)).reshape(training.plan.together, -1)
+    assert training.plan.together > 1
     for epoch in order:
         assert sorted(epoch[epoch >= 0]) == list(range(60))
     assert not np.array_equal(order[0], order[1])

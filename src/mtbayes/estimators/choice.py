@@ -129,7 +129,7 @@ class _Folds:
             start=start,
             chunk=self.chunk,
             checkpoint=None if self.checkpoint is None else self.checkpoint / name,
-            callback=lambda p: self.tell((before + p.epoch) / self.total),
+            callback=lambda p: self.tell((before + epochs * p.share) / self.total),
         )
         self.done += epochs
         return solution.state

@@ -161,7 +161,7 @@ class Supervised(Robust):
                 jax.random.fold_in(key, 1),
                 start=start,
                 checkpoint=None if folder is None else folder / "final",
-                callback=lambda p: tell(0.6 + 0.4 * p.epoch / p.epochs, in_words(p.terms)),
+                callback=lambda p: tell(0.6 + 0.4 * p.share, in_words(p.terms)),
             )
         if not solution.status.converged:
             warnings.warn(str(solution.status), ConvergenceWarning, stacklevel=4)

@@ -21,14 +21,16 @@ class Checkpoint:
     def __init__(self, path: str | Path, fingerprint: Mapping[str, Any]) -> None:
         self.path, self.fingerprint = Path(path), dict(fingerprint)
 
-    def write(self, state: Any, epoch: int, trace: list[Any], scores: list[float]) -> None:
+    def write(self, state: Any, chunk: int, trace: list[Any], scores: list[float]) -> None:
         """Put the file in place of the one before."""
+        if jax.process_index():  # of many processes, all of which hold this, one writes
+            return
         leaves = {f"{i:04d}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(state))}
         arrays = {**leaves, "trace": np.array(trace), "scores": np.array(scores)}
-        _files.write_arrays(self.path, arrays, {"fit": self.fingerprint, "epoch": epoch})
+        _files.write_arrays(self.path, arrays, {"fit": self.fingerprint, "chunk": chunk})
 
     def restore(self, like: Any) -> tuple[Any, int, list[Any], list[float]]:
-        """State, epoch, trace and held-out scores; those of the start if there is no file."""
+        """State, chunks done, trace and held-out scores; those of the start if there is no file."""
         if not self.path.exists():
             return like, 0, [], []
         arrays, settings = _files.read_arrays(self.path)
@@ -42,7 +44,7 @@ class Checkpoint:
         leaves, tree = jax.tree.flatten(like)
         found = [jnp.asarray(arrays[f"{i:04d}"]) for i in range(len(leaves))]
         state = jax.tree.unflatten(tree, found)
-        return state, int(settings["epoch"]), arrays["trace"].tolist(), arrays["scores"].tolist()
+        return state, int(settings["chunk"]), arrays["trace"].tolist(), arrays["scores"].tolist()
 
 
 def describe(value: Any) -> str:

@@ -14,6 +14,7 @@ from mtbayes import _check
 from mtbayes.criteria import Objective
 from mtbayes.errors import InvalidInput
 from mtbayes.models import LogLik
+from mtbayes.solve.feed import Resident
 from mtbayes.solve.gradient import Training, finished, fit
 from mtbayes.solve.program import Settings, chunk
 from mtbayes.types import Array, Solution
@@ -78,22 +79,29 @@ def _side_by_side(group: list[Training]) -> list[Solution]:
     hyper = _stacked([g.hyper for g in group])
     run = _program(first.settings)
     traces: list[Any] = []
-    ends = np.full(len(group), first.epochs)
-    for epoch in range(0, first.epochs, first.chunk):
-        order = jnp.stack([g.order(epoch) for g in group])
-        key = jnp.stack([jax.random.fold_in(g.noise_key, epoch) for g in group])
-        new, terms, sound = run(state, first.rows, order, key, hyper)
-        ends = np.where(np.asarray(sound), ends, np.minimum(ends, epoch))
-        alive = jnp.asarray(ends > epoch)
+    ends = np.full(len(group), first.plan.chunks)
+    feeds = [_resident(g) for g in group]
+    for i in range(first.plan.chunks):
+        order = jnp.stack([feed.order(i) for feed in feeds])
+        key = jnp.stack([first.plan.key(g.noise_key, i) for g in group])
+        new, terms, sound = run(state, feeds[0].rows, order, key, hyper)
+        ends = np.where(np.asarray(sound), ends, np.minimum(ends, i))
+        alive = jnp.asarray(ends > i)
         state = jax.tree.map(partial(_where, alive), new, state)
         traces.append(np.stack(terms, axis=-1))
     table = np.stack(traces, axis=1)
     solutions = []
     for i, (end, rows) in enumerate(zip(ends.tolist(), table, strict=True)):
         q = jax.tree.map(lambda v, i=i: v[i], state.posterior)
-        whole = end == first.epochs
-        solutions.append(finished(first, q, rows[: end // first.chunk], end, sound=whole))
+        whole, epochs = end == first.plan.chunks, first.plan.epochs_after(end)
+        solutions.append(finished(first, q, rows[:end], epochs, sound=whole))
     return solutions
+
+
+def _resident(training: Training) -> Resident:
+    if not isinstance(training.feed, Resident):
+        raise InvalidInput("x must be an array in memory for a sweep. Call `fit` for each t.")
+    return training.feed
 
 
 def _where(alive: Array, new: Array, old: Array) -> Array:

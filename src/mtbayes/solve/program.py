@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from mtbayes.criteria import Objective
 from mtbayes.draws import Plan, Points, plan
@@ -75,6 +76,7 @@ class Settings(NamedTuple):
     optimiser: optax.GradientTransformation | None
     batch_size: int
     batches: int
+    mesh: Any = None
 
     @property
     def sets(self) -> int:
@@ -98,7 +100,7 @@ def estimate(
     """
     draws = settings.posterior.draws(state, noise, settings.plan, settings.sets)
     criterion, model = settings.criterion, settings.model
-    log_lik = model.log_lik(draws, rows.x, rows.y)
+    log_lik = _split(settings, model.log_lik(draws, rows.x, rows.y))
     integral = None
     if criterion.power is not None:
         integral = model.log_power_integral(draws, rows.x, criterion.power)
@@ -125,27 +127,55 @@ def starter(settings: Settings) -> Callable[..., tuple[State, Array]]:
 
 @lru_cache(maxsize=64)
 def program(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
-    """The compiled chunk for these settings."""
+    """The compiled chunk where all rows are on the device."""
     return jax.jit(partial(chunk, settings))
+
+
+@lru_cache(maxsize=64)
+def streamed(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
+    """The compiled chunk where batches come one by one, split over the devices of a mesh."""
+
+    def run(state: State, batches: Rows, key: Array, hyper: Hyper) -> tuple[State, Terms, Array]:
+        key = jax.random.wrap_key_data(key)
+        return _steps(settings, state, batches, lambda batch: batch, key, hyper)
+
+    everywhere = None if settings.mesh is None else NamedSharding(settings.mesh, PartitionSpec())
+    return jax.jit(run, out_shardings=everywhere)
 
 
 def chunk(
     settings: Settings, state: State, rows: Rows, order: Array, key: Array, hyper: Hyper
 ) -> tuple[State, Terms, Array]:
     """Steps through `order`[steps, batch]: new state, mean terms, whether all is finite."""
-    steps = order.shape[0]
+
+    def batch(picked: Array) -> Rows:
+        weight = jnp.where(picked < 0, 0.0, rows.weight[picked])
+        return Rows(rows.x[picked], rows.y[picked], weight)
+
+    return _steps(settings, state, order, batch, key, hyper)
+
+
+def _steps(
+    settings: Settings,
+    state: State,
+    inputs: Any,
+    batch: Callable[[Any], Rows],
+    key: Array,
+    hyper: Hyper,
+) -> tuple[State, Terms, Array]:
+    """A step for each of `inputs`[steps, ...], of which `batch` makes its rows."""
+    steps = jax.tree.leaves(inputs)[0].shape[0]
     pool, places = _noise(settings, steps, key, state)
     rule = settings.optimiser if settings.optimiser is not None else _ADAM
 
-    def step(state: State, at: tuple[Array, Array]) -> tuple[State, Terms]:
-        picked, place = at
+    def step(state: State, at: tuple[Any, Array]) -> tuple[State, Terms]:
+        given, place = at
         noise = jax.lax.dynamic_slice(pool, (place,), (settings.plan.size,)) if len(pool) else pool
-        weight = jnp.where(picked < 0, 0.0, rows.weight[picked])
-        batch = Rows(rows.x[picked], rows.y[picked], weight)
+        rows = batch(given)
         grouping = jax.random.fold_in(key, state.step)
 
         def loss(posterior: Any) -> tuple[Array, Terms]:
-            terms = estimate(settings, posterior, batch, noise, grouping, hyper)
+            terms = estimate(settings, posterior, rows, noise, grouping, hyper)
             return terms.loss, terms
 
         gradient, terms = jax.grad(loss, has_aux=True)(state.posterior)
@@ -156,12 +186,21 @@ def chunk(
         moved = optax.apply_updates(state.posterior, change)
         return State(moved, optimiser, state.step + 1), terms
 
-    state, terms = jax.lax.scan(step, state, (order, places))
+    state, terms = jax.lax.scan(step, state, (inputs, places))
     mean = Terms(*(jnp.mean(v) for v in terms))
     sound = jnp.isfinite(mean.loss) & jnp.all(
         jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state.posterior)])
     )
     return state, mean, sound
+
+
+def _split(settings: Settings, log_lik: Array) -> Array:
+    """Log likelihoods [sets, rows] over a mesh: rows along its first axis, sets along another."""
+    if settings.mesh is None:
+        return log_lik
+    rows, *members = settings.mesh.axis_names
+    by = PartitionSpec(members[0] if members else None, rows)
+    return jax.lax.with_sharding_constraint(log_lik, NamedSharding(settings.mesh, by))
 
 
 def _noise(settings: Settings, steps: int, key: Array, state: State) -> tuple[Array, Array]:

@@ -36,7 +36,7 @@ from mtbayes.errors import InvalidInput
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
-from mtbayes.solve.gradient import checked_rows
+from mtbayes.solve.checks import checked_rows
 from mtbayes.theory.curvature import Curvature, Programs, Rows, Solver
 from mtbayes.types import Array, FloatArray, Status
 

@@ -1,0 +1,77 @@
+"""What a fit must be given: rows that the model can take, and parts that fit together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from mtbayes import _check
+from mtbayes.criteria import Objective
+from mtbayes.errors import InvalidInput
+from mtbayes.models import LogLik
+from mtbayes.posteriors import Posterior, Prior
+
+
+def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, Any]:
+    """x and y as arrays that the model can take, or an InvalidInput that names the argument."""
+    x, y = _numbers(f"{name}x", x), _numbers(f"{name}y", y)
+    if x.ndim < 1 or len(x) == 0:
+        raise InvalidInput(f"{name}x must have at least one row, got shape {x.shape}.")
+    if y.shape[:1] != x.shape[:1]:
+        raise InvalidInput(
+            f"{name}y must have one entry for each of the {len(x)} rows of x, got shape {y.shape}."
+        )
+    kind = jnp.result_type(float)
+    whole = y.dtype.kind in "biu" and (not y.size or np.abs(y).max() < 2**31)
+    with np.errstate(over="ignore"):  # what overflows is found just below
+        x = x.astype(kind, copy=False)
+        y = y.astype(np.int32, copy=False) if whole else y.astype(kind, copy=False)
+    for label, values in (("x", x), ("y", y)):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            _check.finite(f"{name}{label}", values, "Impute, rescale or drop such rows first.")
+    model.check(x, y)
+    return x, y
+
+
+def _numbers(name: str, values: Any) -> Any:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty(0, object)
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"{name} must be an array of real numbers, got dtype {array.dtype}. Code text and "
+            "categories as numbers, and make all rows of one length."
+        )
+    return array
+
+
+def check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
+    """Each part is what it is said to be."""
+    for name, value, method, remedy in (
+        ("model", model, "log_lik", "Build it with Model(network, likelihood)."),
+        ("criterion", criterion, "rows", "Try Criterion(m=10, t=0.5)."),
+        ("posterior", posterior, "divergence", "Try mean_field(), with its brackets."),
+    ):
+        if isinstance(value, type) or not hasattr(value, method):
+            raise InvalidInput(f"{name} must have a method {method}, got {value!r}. {remedy}")
+    if not isinstance(prior, Prior):
+        raise InvalidInput(f"prior must come from prior(mean, std), got {prior!r}.")
+    for name, value in prior._asdict().items():
+        if np.shape(value) not in ((), (1,), (model.size,)):
+            raise InvalidInput(
+                f"prior {name} must be one number or one for each of the {model.size} parameters, "
+                f"got shape {np.shape(value)}."
+            )
+
+
+def check_groups(criterion: Objective, posterior: Posterior) -> None:
+    """Draws can be shared out evenly over components and members."""
+    m, k = _check.members(criterion.m, infinite=False), posterior.components
+    if max(m, k) % min(m, k):
+        raise InvalidInput(
+            f"m must divide the posterior's {k} components or be a multiple of them, so that draws "
+            f"can be shared out evenly, got m = {m:g}. Choose m = {k} or {2 * k}."
+        )

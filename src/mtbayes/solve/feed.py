@@ -1,0 +1,265 @@
+"""How rows reach the device: held there whole, or batch by batch.
+
+A fit goes in chunks. Small data make several epochs a chunk, large data several chunks an epoch.
+All feeds cut an epoch alike and take the same random numbers. So a stream whose rows are not
+shuffled, or rows that are split over devices, end in the same parameters as rows held whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mtbayes import _check
+from mtbayes.data.stream import Block, Order, Stream, is_streamed, open_stream, rechunked
+from mtbayes.errors import InvalidInput
+from mtbayes.models import LogLik
+from mtbayes.solve.checkpoint import describe
+from mtbayes.solve.checks import checked_rows
+from mtbayes.solve.devices import Devices
+from mtbayes.solve.program import Hyper, Rows, Settings, State, program, streamed
+from mtbayes.types import Array, FloatArray
+
+STEPS = 500
+"""Steps a chunk, about: long enough to pay for the call, short enough to watch."""
+_FEW = 8
+
+
+class Plan(NamedTuple):
+    """How the steps of a fit are cut.
+
+    epochs: of the fit; batches: steps an epoch
+    together: epochs a chunk, or 0 where an epoch has several chunks
+    """
+
+    epochs: int
+    batches: int
+    together: int
+
+    @classmethod
+    def of(cls, epochs: int, batches: int, together: int | None) -> Plan:
+        """At least twenty chunks to watch where epochs allow."""
+        if together is None:
+            together = 0
+            if batches <= STEPS:
+                most = max(1, min(STEPS // batches, epochs // 20))
+                together = max(d for d in range(1, most + 1) if epochs % d == 0)
+        return cls(epochs, batches, together)
+
+    @property
+    def parts(self) -> int:
+        """Chunks an epoch, or 1."""
+        return 1 if self.together else -(-self.batches // STEPS)
+
+    @property
+    def chunks(self) -> int:
+        """Of the whole fit."""
+        return self.epochs * self.parts // max(1, self.together)
+
+    def begin(self, chunk: int) -> tuple[int, int]:
+        """The epoch of a chunk, and which part of it."""
+        if self.together:
+            return chunk * self.together, 0
+        return divmod(chunk, self.parts)
+
+    def epochs_after(self, chunk: int) -> int:
+        """Epochs that are complete after so many chunks."""
+        return self.begin(chunk)[0]
+
+    def key(self, key: Array, chunk: int) -> Array:
+        """The key of a chunk."""
+        epoch, part = self.begin(chunk)
+        key = jax.random.fold_in(key, epoch)
+        return jax.random.fold_in(key, part) if self.parts > 1 else key
+
+
+class How(NamedTuple):
+    """What all feeds are told.
+
+    epochs: of the fit; together: epochs a chunk, or None; seed: of the order of rows, or None
+    """
+
+    epochs: int
+    together: int | None
+    seed: list[int] | None
+
+
+class Resident:
+    """All rows on the device; a chunk is a table of row numbers."""
+
+    def __init__(self, x: Any, y: Any, weights: FloatArray, size: int, how: How) -> None:
+        self.counted = np.flatnonzero(weights)
+        self.size, self.seed, self.total = size, how.seed, float(weights.sum())
+        self.plan = Plan.of(how.epochs, -(-len(self.counted) // size), how.together)
+        self.rows = self._held(x, y, (weights / self.total).astype(jnp.result_type(float)))
+
+    def _held(self, *columns: Any) -> Rows:
+        return Rows(*map(jnp.asarray, columns))
+
+    def chunks(self, first: int) -> Iterator[Any]:
+        """What `advance` takes, for each chunk from `first` on."""
+        for chunk in range(first, self.plan.chunks):
+            yield self.order(chunk)
+
+    def advance(
+        self, settings: Settings, state: State, given: Any, key: Array, hyper: Hyper
+    ) -> tuple[State, Any, Array]:
+        """The steps of a chunk."""
+        return program(settings)(state, self.rows, given, key, hyper)
+
+    def order(self, chunk: int) -> Array:
+        """Row numbers of a chunk, [steps, batch]; -1 pads the last batch of each epoch."""
+        epoch, part = self.plan.begin(chunk)
+        order = np.concatenate([self._epoch(epoch + i) for i in range(max(1, self.plan.together))])
+        return jnp.asarray(order if self.plan.parts == 1 else order[part * STEPS :][:STEPS])
+
+    def _epoch(self, epoch: int) -> Array:
+        order = np.full(self.plan.batches * self.size, -1, np.int32)
+        rows = self.counted  # rows of weight 0 are never picked
+        if self.seed is not None:
+            rows = np.random.default_rng([*self.seed, epoch]).permutation(rows)
+        order[: len(rows)] = rows
+        return order.reshape(-1, self.size)
+
+    def few(self) -> tuple[Any, Any]:
+        """The first rows."""
+        return self.rows.x[:_FEW], self.rows.y[:_FEW]
+
+    def fingerprint(self) -> str:
+        """A digest of all rows."""
+        return describe(self.rows)
+
+
+class Split(Resident):
+    """Rows in memory, whose batches are split over the devices of a mesh."""
+
+    def __init__(
+        self, x: Any, y: Any, weights: FloatArray, size: int, how: How, devices: Devices
+    ) -> None:
+        super().__init__(x, y, weights, size, how)
+        self.devices = devices
+
+    def _held(self, *columns: Any) -> Rows:
+        return Rows(*columns)
+
+    def chunks(self, first: int) -> Iterator[Rows]:
+        """Batches of each chunk from `first` on."""
+        mine = self.devices.share(self.size)
+        for chunk in range(first, self.plan.chunks):
+            picked = np.asarray(self.order(chunk))[:, mine]
+            weight = np.where(picked < 0, 0, self.rows.weight[picked])
+            yield self.devices.batches(Rows(self.rows.x[picked], self.rows.y[picked], weight))
+
+    def advance(
+        self, settings: Settings, state: State, given: Any, key: Array, hyper: Hyper
+    ) -> tuple[State, Any, Array]:
+        """The steps of a chunk."""
+        return _streamed(self.devices, settings, state, given, key, hyper)
+
+
+class Streamed:
+    """Rows from a stream; a chunk is its batches, read while the device computes."""
+
+    def __init__(
+        self, stream: Stream, model: LogLik, size: int, how: How, devices: Devices
+    ) -> None:
+        if size % stream.lanes:
+            raise InvalidInput(
+                f"batch_size must be a multiple of the {stream.lanes} lanes, got {size}. Try "
+                f"{stream.lanes * max(1, round(size / stream.lanes))}."
+            )
+        self.stream, self.model, self.size, self.devices = stream, model, size, devices
+        self.each = size // stream.lanes
+        self.lanes = devices.lanes(size, stream.lanes)
+        self.order = Order(None if how.seed is None else tuple(how.seed))
+        self.total = stream.total
+        longest = max(map(stream.lane_rows, range(stream.lanes)))
+        self.plan = Plan.of(how.epochs, -(-longest // self.each), how.together)
+        self.none = stream.first().take(slice(0))
+
+    def chunks(self, first: int) -> Iterator[Rows]:
+        """Batches of each chunk from `first` on, read one chunk ahead of what is asked for."""
+        with ThreadPoolExecutor(1, "mtbayes-rows") as reader:
+            chunks = self._read(first)
+            ahead = reader.submit(next, chunks, None)
+            while (found := ahead.result()) is not None:
+                ahead = reader.submit(next, chunks, None)
+                yield self.devices.batches(found)
+
+    def advance(
+        self, settings: Settings, state: State, given: Any, key: Array, hyper: Hyper
+    ) -> tuple[State, Any, Array]:
+        """The steps of a chunk."""
+        return _streamed(self.devices, settings, state, given, key, hyper)
+
+    def _read(self, first: int) -> Iterator[Rows]:
+        """The rows of each chunk."""
+        parts = self._parts(*self.plan.begin(first))
+        while some := list(islice(parts, max(1, self.plan.together))):
+            yield some[0] if len(some) == 1 else Rows(*map(np.concatenate, zip(*some, strict=True)))
+
+    def _parts(self, begin: int, part: int) -> Iterator[Rows]:
+        """Epochs, or the parts of each where it is long."""
+        for epoch in range(begin, self.plan.epochs):
+            skip = part * STEPS * self.each if epoch == begin else 0
+            lanes = [
+                rechunked(self.stream.rows_of(i, self.order, epoch, skip), STEPS * self.each)
+                for i in self.lanes
+            ]
+            for step in range(skip // self.each, self.plan.batches, STEPS):
+                steps = min(STEPS, self.plan.batches - step)
+                parts = [self._batched(next(lane, self.none), steps) for lane in lanes]
+                yield Rows(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
+
+    def _batched(self, block: Block, steps: int) -> Rows:
+        """Rows of a lane as [steps, rows, ...]; missing ones weigh 0."""
+        short = steps * self.each - len(block.y)
+        x, y = checked_rows(self.model, block.x, block.y) if len(block.y) else block[:2]
+        weight = (block.weight / self.total).astype(jnp.result_type(float))
+        if short:
+            x, y, weight = (_padded(values, short) for values in (x, y, weight))
+        return Rows(*(v.reshape(steps, self.each, *v.shape[1:]) for v in (x, y, weight)))
+
+    def few(self) -> tuple[Any, Any]:
+        """The first rows."""
+        block = self.stream.first().take(slice(_FEW))
+        return checked_rows(self.model, block.x, block.y)
+
+    def fingerprint(self) -> str:
+        """A digest of the pieces' lengths and of the first rows; not of all that is on disk."""
+        lengths = np.array([piece.rows for piece in self.stream.pieces])
+        return describe((lengths, np.array(self.stream.lanes), *self.few()))
+
+
+def feed_of(
+    model: LogLik, x: Any, y: Any, weight: Any, batch_size: int, how: How, mesh: Any
+) -> Resident | Streamed:
+    """The feed for what a user gives as rows."""
+    devices = Devices(mesh)
+    if is_streamed(x):
+        stream = open_stream(x, y, weight)
+        size = min(batch_size, len(stream))
+        return Streamed(stream, model, size, how, devices)
+    x, y = checked_rows(model, x, y)
+    weights, size = _check.row_weights(weight, len(x)), min(batch_size, len(x))
+    if mesh is None:
+        return Resident(x, y, weights, size, how)
+    return Split(x, y, weights, size, how, devices)
+
+
+def _streamed(
+    devices: Devices, settings: Settings, state: State, given: Any, key: Array, hyper: Hyper
+) -> tuple[State, Any, Array]:
+    common = devices.everywhere((state, jax.random.key_data(key), hyper))
+    state, raw, hyper = common
+    return streamed(settings)(state, given, raw, hyper)
+
+
+def _padded(values: Array, count: int) -> Array:
+    return np.concatenate([values, np.zeros((count, *values.shape[1:]), values.dtype)])
