@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 
-.PHONY: setup demo test test-slow bench bench-robustness certificates lint format clean
+.PHONY: setup demo test test-slow bench bench-robustness certificates docs lint format clean
 
 setup: $(STAMP)
 
@@ -45,6 +45,14 @@ bench-robustness: $(STAMP)
 certificates: $(STAMP)
 	$(BIN)/python benchmarks/certificates.py --out $(OUT)/certificates
 
+# The site, into site/: open site/index.html. Once its tools are installed no network is needed.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+	touch $@
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,5 +64,5 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) results build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) results site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,113 @@
+"""The site: no page is lost, no link is dead, sessions on pages are what the command prints."""
+
+import csv
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_wine
+from typer.testing import CliRunner
+
+from mtbayes.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+TEXTS = [*PAGES, *ROOT.glob("*.md")]
+
+
+def prose(path):
+    """A page without its blocks and spans of code."""
+    text = re.sub(r"^ *```.*?^ *```$", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"`[^`]*`", "code", text)
+
+
+def anchors(path):
+    """What links may end in: headings as Markdown turns them into names."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", h).strip().lower()) for h in headings}
+
+
+def test_every_page_is_in_the_navigation_once():
+    config = (ROOT / "mkdocs.yml").read_text("utf-8")
+    navigation = config[config.index("\nnav:") : config.index("\ntheme:")]
+    named = re.findall(r"(\S+\.md)$", navigation, flags=re.MULTILINE)
+    assert sorted(named) == sorted(p.relative_to(DOCS).as_posix() for p in PAGES)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_relative_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        there = (path.parent / name).resolve() if name else path
+        assert there.exists(), f"{target} leads nowhere"
+        if anchor:
+            assert anchor in anchors(there), f"{target} leads to no heading"
+        if DOCS in path.parents:
+            assert there.is_relative_to(DOCS), f"{target} is not a part of the site"
+
+
+def session(path):
+    """Commands of a page's consoles, each with what it prints."""
+    blocks = re.findall(r"```console\n\$ (.+)\n([^`]*)```", path.read_text("utf-8"))
+    return {command: printed.splitlines() for command, printed in blocks}
+
+
+def shape(line):
+    """A line without its numbers."""
+    return re.sub(r"\d+(\.\d+)?", "#", " ".join(line.split()))
+
+
+def test_the_audit_is_what_the_command_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "130")
+    spec = importlib.util.spec_from_file_location("wine", DOCS / "wine.py")
+    wine = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(wine)
+    wine.write(Path("wine.csv"))
+    (command, expected), *rest = (
+        item for item in session(DOCS / "tutorials/audit.md").items() if item[0].startswith("mt")
+    )
+    assert not rest
+    result = CliRunner().invoke(app, command.split()[1:])
+    assert result.exit_code == 0, result.output
+    printed = [shape(line) for line in result.output.splitlines()]
+    words = [line for line in expected if line.strip() and not line[0].isdigit()]
+    assert not [line for line in words if shape(line) not in printed]
+
+    true = [wine.CULTIVARS[label] for label in load_wine().target]
+    table = [line.split() for line in expected if line[:1].isdigit()]
+    assert [row[4] for row in table] == [true[int(row[0]) - 1] for row in table]
+    with Path("wine-audit.csv").open() as file:
+        ranked = [int(row["row"]) - 1 for row in csv.DictReader(file)]
+    with Path("wine.csv").open() as file:
+        given = [row["cultivar"] for row in csv.DictReader(file)]
+    wrong = {i for i in range(len(true)) if given[i] != true[i]}
+    assert len(wrong) == 18
+    assert {int(row[0]) - 1 for row in table} <= wrong
+    assert len(wrong & set(ranked[:20])) >= 16
+
+
+@pytest.mark.slow
+def test_the_site_is_built_strictly_and_needs_no_network(tmp_path):
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", tmp_path]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
+    assert built.returncode == 0, built.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > len(PAGES)  # and one for what is not found
+    loads = r"<(?:script|img|iframe)[^>]*\ssrc=\"?([^\s\">]+)|<link[^>]*\shref=\"?([^\s\">]+)"
+    for page in pages:
+        for source, link in re.findall(loads, page.read_text("utf-8")):
+            assert not re.match(r"(https?:)?//", source + link), f"{page.name} loads {source}{link}"
+    for style in tmp_path.rglob("*.css"):
+        assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text("utf-8")), style.name
+    reference = (tmp_path / "reference/estimators.html").read_text("utf-8")
+    assert 'id="mtbayes.estimators.RobustClassifier.find_outliers"' in reference
