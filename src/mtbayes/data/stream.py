@@ -328,7 +328,8 @@ def _of_dataset(dataset: Any, folder: Any, decode: Any) -> Iterator[Piece]:
     columns = decode.needed(dataset.schema) if isinstance(decode, Columns) else None
     for fragment in _fragments(dataset):
         try:
-            count = fragment.count_rows()
+            groups = getattr(fragment, "row_groups", None)  # count_rows would count the whole file
+            count = sum(g.num_rows for g in groups) if groups else fragment.count_rows()
         except (OSError, pa.ArrowException) as error:
             reason = " ".join(str(error).split())
             raise InvalidInput(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from mtbayes.errors import InvalidInput
 from mtbayes.solve.program import Rows
@@ -21,15 +21,22 @@ class Devices(NamedTuple):
 
     mesh: Mesh | None
 
-    def check(self, size: int) -> None:
-        """A batch can be shared out evenly."""
-        if self.mesh is None:
-            return
-        if not isinstance(self.mesh, Mesh):
+    @classmethod
+    def of(cls, mesh: Any) -> Devices:
+        """Those of a user's mesh; how values are split inside is the compiler's to say."""
+        if mesh is None:
+            return cls(None)
+        if not isinstance(mesh, Mesh):
             raise InvalidInput(
-                f"mesh must be a jax.sharding.Mesh, got {self.mesh!r}. Try "
+                f"mesh must be a jax.sharding.Mesh, got {mesh!r}. Try "
                 'jax.make_mesh((jax.device_count(),), ("rows",)).'
             )
+        kinds = (AxisType.Auto,) * len(mesh.axis_names)
+        return cls(Mesh(mesh.devices, mesh.axis_names, axis_types=kinds))
+
+    def _check(self, size: int) -> None:
+        """A batch can be shared out evenly."""
+        assert self.mesh is not None
         count = self.mesh.shape[self.mesh.axis_names[0]]
         if size % count:
             raise InvalidInput(
@@ -41,7 +48,7 @@ class Devices(NamedTuple):
         """The rows of a batch that this process holds."""
         if self.mesh is None:
             return slice(0, size)
-        self.check(size)
+        self._check(size)
         by = NamedSharding(self.mesh, PartitionSpec(self.mesh.axis_names[0]))
         indices = by.addressable_devices_indices_map((size,)).values()
         held = [index[0].indices(size) for index in indices if index is not None]

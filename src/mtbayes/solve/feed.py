@@ -97,6 +97,7 @@ class Resident:
         self.counted = np.flatnonzero(weights)
         self.size, self.seed, self.total = size, how.seed, float(weights.sum())
         self.plan = Plan.of(how.epochs, -(-len(self.counted) // size), how.together)
+        self.mesh: Any = None
         self.rows = self._held(x, y, (weights / self.total).astype(jnp.result_type(float)))
 
     def _held(self, *columns: Any) -> Rows:
@@ -143,7 +144,7 @@ class Split(Resident):
         self, x: Any, y: Any, weights: FloatArray, size: int, how: How, devices: Devices
     ) -> None:
         super().__init__(x, y, weights, size, how)
-        self.devices = devices
+        self.devices, self.mesh = devices, devices.mesh
 
     def _held(self, *columns: Any) -> Rows:
         return Rows(*columns)
@@ -175,6 +176,7 @@ class Streamed:
                 f"{stream.lanes * max(1, round(size / stream.lanes))}."
             )
         self.stream, self.model, self.size, self.devices = stream, model, size, devices
+        self.mesh = devices.mesh
         self.each = size // stream.lanes
         self.lanes = devices.lanes(size, stream.lanes)
         self.order = Order(None if how.seed is None else tuple(how.seed))
@@ -241,7 +243,7 @@ def feed_of(
     model: LogLik, x: Any, y: Any, weight: Any, batch_size: int, how: How, mesh: Any
 ) -> Resident | Streamed:
     """The feed for what a user gives as rows."""
-    devices = Devices(mesh)
+    devices = Devices.of(mesh)
     if is_streamed(x):
         stream = open_stream(x, y, weight)
         size = min(batch_size, len(stream))

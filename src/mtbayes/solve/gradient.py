@@ -170,7 +170,7 @@ class Training:
             optimiser,
             self.feed.size,
             self.plan.batches,
-            mesh,
+            self.feed.mesh,
         )
         self.epochs, self.criterion = epochs, criterion
         self.hyper = Hyper(
