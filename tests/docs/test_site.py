@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from sklearn.datasets import load_wine
 from typer.testing import CliRunner
 
@@ -51,6 +52,24 @@ def test_relative_links_lead_somewhere(path):
             assert anchor in anchors(there), f"{target} leads to no heading"
         if DOCS in path.parents:
             assert there.is_relative_to(DOCS), f"{target} is not a part of the site"
+
+
+def commands(path):
+    """Uses of the command in a page's code: its words from the subcommand on."""
+    text = path.read_text("utf-8")
+    spans = re.findall(r"`mtbayes ([a-z][^`]*)`", text)
+    lines = re.findall(r"^(?:\$ )?mtbayes ([a-z][^#\n]*)", text, flags=re.MULTILINE)
+    return [use.split() for use in spans + lines]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_commands_and_their_options_exist(path):
+    known = typer.main.get_command(app).commands
+    for name, *words in commands(path):
+        assert name in known, f"{path.name}: mtbayes {name}"
+        options = {"--help"} | {o for p in known[name].params for o in p.opts + p.secondary_opts}
+        unknown = [word for word in words if word.startswith("-") and word not in options]
+        assert not unknown, f"{path.name}: mtbayes {name} {unknown}"
 
 
 def session(path):
