@@ -113,6 +113,7 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
     screen.line("Next:")
     screen.line(f"  mtbayes predict {path} NEW.csv -o predictions.csv")
     screen.line(f"  mtbayes audit {data} --target {_quoted(found['target'])}")
+    screen.line(f"  mtbayes report {path} {data} -o report.html")
     screen.line(f"  mtbayes certify {path} {data}")
 
 

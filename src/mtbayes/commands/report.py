@@ -120,14 +120,17 @@ def _model(screen: Screen, path: Path, data: Path, out: Path, seed: int) -> None
         tell(0.1)
         case = gather(told, rows, seen, (path, data), source.decimal, seed, tell)
         _write(out, page(case))
-    screen.line(f"{int(seen.sum())} of {len(seen)} rows were fitted, the others are new.")
+    fitted = int(seen.sum())
+    screen.line(
+        f"Rows: {len(seen)}, of which {fitted} were fitted and {len(seen) - fitted} are new."
+    )
     screen.line(f"Page: {out} ({screen.seconds:g} s)")
     share, low, high = case.contamination
     screen.done(
         {
             "out": str(out),
             "rows": len(seen),
-            "fitted": int(seen.sum()),
+            "fitted": fitted,
             "wrong": {"share": share, "low": low, "high": high},
             "words": list(case.words),
             "columns": {one.column: one.loss for one in case.importance},

@@ -32,7 +32,7 @@ TRUTH = "#2a9d3a"
 
 # Figures inside a page: their colours are the page's own, which knows light and dark.
 INK, QUIET, GRID = "#1f2328", "#59616a", "#e6e6e5"
-BLUE, PALE = "#1d5fa8", "#8fb8e0"
+BLUE, PALE = "#1d5fa8", "#5f97d0"
 SCHEME = {
     INK: "--ink",
     QUIET: "--quiet",

@@ -10,10 +10,10 @@ from typing import NamedTuple
 # Colours of `figures.SCHEME` are in here: a figure in the page takes the reader's scheme.
 _STYLE = """
 :root { color-scheme: light dark; --page: #fff; --ink: #1f2328; --quiet: #59616a; --line: #8884;
-  --soft: #8881; --good: #1a7f37; --part: #9a5b00; --bad: #c1121f; --blue: #1d5fa8; --pale: #8fb8e0;
+  --soft: #8881; --good: #1a7f37; --part: #9a5b00; --bad: #c1121f; --blue: #1d5fa8; --pale: #5f97d0;
   --grid: #e6e6e6; }
 @media (prefers-color-scheme: dark) { :root { --page: #15181c; --ink: #e6e8ea; --quiet: #a5adb6;
-  --good: #6fd07f; --part: #f0b04f; --bad: #ff8189; --blue: #79b8ff; --pale: #3d6a9b;
+  --good: #6fd07f; --part: #f0b04f; --bad: #ff8189; --blue: #79b8ff; --pale: #41719f;
   --grid: #343a41; } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem;
   background: var(--page); color: var(--ink); }

@@ -159,17 +159,15 @@ def _wrong_rows(case: Case) -> str:
         "unusual, or that the model is too simple for, count among them.",
         f"Of the {len(case.wrong)} rows here {likely} are more likely wrong than right.",
     )
-    new = not case.seen.all()
-    ends = (float(case.wrong.mean()),) * 2 if new else case.contamination[1:]
+    band = case.contamination[1:] if case.seen.all() else None
     alt = f"Probability of being wrong by rank: {likely} of {len(case.wrong)} rows are above 50 %."
-    caption = "A steep fall means that right and wrong rows are told apart clearly. " + (
-        "The line is how many are wrong on average." if new
-        else "The band is the interval of how many are wrong."
-    )  # fmt: skip
+    caption = "A steep fall means that right and wrong rows are told apart clearly."
+    if band is not None:
+        caption += " The band is the interval of how many are wrong."
     return html.section(
         "How many rows are wrong?",
         text,
-        html.figures(html.figure(draw.suspicion(case.wrong, *ends), alt, caption)),
+        html.figures(html.figure(draw.suspicion(case.wrong, band), alt, caption)),
     )
 
 
@@ -303,9 +301,7 @@ def _columns(case: Case) -> str:
         "± over shuffles",
         *(["right, points less"] if case.labels else []),
     )
-    all_columns = html.table("All columns", heads, lines, text=["column"])
-    if len(lines) > _BARS:
-        all_columns = f"<details><summary>All {len(lines)} columns</summary>{all_columns}</details>"
+    each = html.table("All columns", heads, lines, text=["column"])
     top = case.importance[:_BARS]
     named = ", ".join(f"{one.column} {one.loss:.3g}" for one in top[:5])
     if case.heat is not None:
@@ -320,7 +316,11 @@ def _columns(case: Case) -> str:
         names, losses, errors = zip(*((o.column, o.loss, o.error) for o in top), strict=True)
         bars = draw.importance(names, losses, errors, _wrapped(cost))
         drawn = [html.figure(bars, f"{cost} when a column is shuffled: {named}.")]
-    parts = [text, html.figures(*drawn), all_columns]
+    if len(lines) <= _BARS:
+        parts = [text, html.figures(*drawn, each)]
+    else:
+        folded = f"<details><summary>All {len(lines)} columns</summary>{each}</details>"
+        parts = [text, html.figures(*drawn), folded]
     if case.effects:
         parts += [
             html.paragraph(

@@ -105,13 +105,17 @@ def path(axes: Any, table: list[dict[str, float]], taken: float) -> None:
 
 
 @_drawn(4.4, 3.2)
-def suspicion(axes: Any, wrong: FloatArray, low: float, high: float) -> None:
-    """Probability that a row is wrong, by rank, and the interval of how many are."""
+def suspicion(axes: Any, wrong: FloatArray, band: tuple[float, float] | None) -> None:
+    """Probability that a row is wrong, by rank, and the interval of the share of wrong rows."""
     rows = len(wrong)
-    axes.axvspan(rows * low, max(rows * high, rows * low + 0.5), color=PALE, alpha=0.5, lw=0,
-                 label="how many are wrong, 95 %")  # fmt: skip
     axes.plot(np.arange(1, rows + 1), np.sort(wrong)[::-1], color=BLUE, label="each row")
-    axes.set(xlim=(0, min(rows, max(20, 2.5 * rows * high))), ylim=(0, 1.03))
+    end = max(20.0, 2.5 * float(wrong.sum()))
+    if band is not None:
+        low, high = rows * band[0], rows * band[1]
+        axes.axvspan(low, max(high, low + 0.5), color=PALE, alpha=0.4, lw=0,
+                     label="how many are wrong, 95 %")  # fmt: skip
+        end = max(end, 1.5 * high)
+    axes.set(xlim=(0, min(rows, end)), ylim=(0, 1.03))
     axes.set(xlabel="rows, the most suspicious first", ylabel="probability of being wrong")
     _percent(axes.yaxis)
     _legend(axes)
