@@ -77,12 +77,16 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Stream:
-    """Pieces of rows; see `open_stream`."""
+    """Pieces of rows; see `open_stream`.
+
+    change: what is made of each block; weighted: whether weights differ; names: of the features
+    """
 
     pieces: tuple[Piece, ...]
     lanes: int = 1
     change: Callable[[Block], Block] | None = None
     weighted: bool = False
+    names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return sum(piece.rows for piece in self.pieces)
@@ -109,8 +113,8 @@ class Stream:
         """The first rows."""
         return next(self.blocks())
 
-    def sample(self, size: int, seed: int) -> Block:
-        """Rows drawn at random without replacement, in their order: one pass, bounded memory."""
+    def sample(self, size: int, seed: int) -> tuple[Array, Block]:
+        """Rows drawn at random without replacement, and their numbers: one pass, bounded memory."""
         random = np.random.default_rng(seed)
         chosen = np.sort(random.choice(len(self), min(size, len(self)), replace=False))
         parts, done = [], 0
@@ -118,7 +122,7 @@ class Stream:
             begin, end = np.searchsorted(chosen, [done, done + len(block.y)])
             parts.append(block.take(chosen[begin:end] - done))
             done += len(block.y)
-        return _joined(parts)
+        return chosen, _joined(parts)
 
     def lane_rows(self, lane: int) -> int:
         """Rows of a lane; two lanes differ by at most one."""
@@ -257,12 +261,15 @@ def open_stream(
     if isinstance(source, Stream):
         return source
     lanes = _check.count(lanes, "lanes", "1 is for one process, 16 for up to sixteen.")
+    features = None
     if hasattr(source, "shape"):
         pieces = _of_array(source, target, weight)
     else:
         dataset, folder = _dataset(source)
-        pieces = _of_dataset(dataset, folder, decode or Columns.of(target, weight))
-    stream = Stream(tuple(pieces), lanes, weighted=weight is not None)
+        decode = decode or Columns.of(target, weight)
+        pieces = _of_dataset(dataset, folder, decode)
+        features = decode.features(dataset.schema) if isinstance(decode, Columns) else None
+    stream = Stream(tuple(pieces), lanes, weighted=weight is not None, names=features)
     if not len(stream):
         raise InvalidInput("rows must be at least one, got none. Look at what is in the source.")
     return stream
@@ -380,16 +387,22 @@ class Columns(NamedTuple):
                 )
         return cls(target, weight)
 
+    @property
+    def _own(self) -> list[str]:
+        return [name for name in (self.target, self.weight) if name is not None]
+
+    def features(self, schema: Any) -> tuple[str, ...]:
+        """Names of the features; none where a column holds several."""
+        return tuple(name for name in schema.names if name not in self._own)
+
     def needed(self, schema: Any) -> list[str]:
         """Features, then target and weight."""
-        own = [name for name in (self.target, self.weight) if name is not None]
-        for name in own:
+        for name in self._own:
             if schema.get_field_index(name) < 0:
                 _check.known("column", name, schema.names)
-        features = [name for name in schema.names if name not in own]
-        if not features:
+        if not self.features(schema):
             raise InvalidInput(f"data must have columns beside {self.target!r}, got none.")
-        return [*features, *own]
+        return [*self.features(schema), *self._own]
 
     def __call__(self, batch: Any) -> Block:
         """Features in single precision; labels as they are."""

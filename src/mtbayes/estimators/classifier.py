@@ -9,8 +9,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from mtbayes.data.stream import is_streamed
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators.rows import Rows
+from mtbayes.estimators.streamed import fit_stream
 from mtbayes.estimators.supervised import Supervised
 from mtbayes.likelihoods import Categorical
 from mtbayes.mixtures import ClassPredictive
@@ -106,9 +108,18 @@ class RobustClassifier(ClassifierMixin, Supervised):
         checkpoint : a folder; a fit that was killed goes on from there
         """
         self._check_parameters()
-        x, y = self._checked(X, y, reset=True)
+        if is_streamed(X):
+            fit_stream(self, X, y, sample_weight, checkpoint)
+        else:
+            self._fit_rows(X, y, sample_weight, checkpoint)
+        return self
+
+    def _fit_rows(
+        self, x: Any, y: Any, sample_weight: Any, checkpoint: Any, classes: Any = None
+    ) -> None:
+        x, y = self._checked(x, y, reset=True)
         check_classification_targets(y)
-        classes = np.unique(y)
+        classes = np.unique(y) if classes is None else classes
         if len(classes) < 2:
             raise InvalidInput(
                 f"y must hold at least 2 classes, got 1 class: {_some(classes.tolist())}. "
@@ -118,7 +129,6 @@ class RobustClassifier(ClassifierMixin, Supervised):
             self._check_same(classes, "y", "Set warm_start=False to start anew.")
         self.classes_ = classes
         self._fit(x, self._codes(y), sample_weight, checkpoint)
-        return self
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -165,6 +175,9 @@ class RobustClassifier(ClassifierMixin, Supervised):
 
     def _likelihood(self) -> Categorical:
         return Categorical(len(self.classes_))
+
+    def _targets(self, y: Array) -> Array:
+        return self._coded(self._codes(y))
 
     def _coded(self, y: Array) -> Array:
         return np.asarray(y).astype(np.int32)

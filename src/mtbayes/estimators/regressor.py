@@ -11,9 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
+from mtbayes.data.stream import is_streamed
 from mtbayes.estimators.classifier import Outliers, Uncertainty
 from mtbayes.estimators.rows import Rows
 from mtbayes.estimators.scaling import Targets
+from mtbayes.estimators.streamed import fit_stream
 from mtbayes.estimators.supervised import Supervised
 from mtbayes.likelihoods import Gaussian
 from mtbayes.mixtures import GaussianPredictive
@@ -97,9 +99,17 @@ class RobustRegressor(RegressorMixin, Supervised):
         checkpoint : a folder; a fit that was killed goes on from there
         """
         self._check_parameters()
-        x, y = self._checked(X, y, reset=True, y_numeric=True)
-        self._fit(x, y, sample_weight, checkpoint)
+        if is_streamed(X):
+            fit_stream(self, X, y, sample_weight, checkpoint)
+        else:
+            self._fit_rows(X, y, sample_weight, checkpoint)
         return self
+
+    def _fit_rows(
+        self, x: Any, y: Any, sample_weight: Any, checkpoint: Any, classes: Any = None
+    ) -> None:
+        x, y = self._checked(x, y, reset=True, y_numeric=True)
+        self._fit(x, y, sample_weight, checkpoint)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:
         """Learn from more rows: the posterior so far is the prior for them."""
@@ -122,6 +132,9 @@ class RobustRegressor(RegressorMixin, Supervised):
 
     def _likelihood(self) -> Gaussian:
         return Gaussian("by_input" if self.noise == "by_input" else "learned", floor=0.02)
+
+    def _targets(self, y: Array) -> Array:
+        return self._coded(_check.finite("y", y, "Drop such rows first."))
 
     def _coded(self, y: Array) -> Array:
         return self.targets_.apply(y).astype(np.float32)

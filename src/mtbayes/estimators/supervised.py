@@ -30,7 +30,7 @@ from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
 from mtbayes.posteriors import Mixture, Prior, mean_field, prior
 from mtbayes.predictive import predictive
 from mtbayes.theory.bounds import Bound
-from mtbayes.types import Array, FloatArray
+from mtbayes.types import Array, FloatArray, Solution
 
 POSTERIORS: dict[str, Callable[[], Mixture]] = {
     "mean_field": mean_field,
@@ -90,8 +90,18 @@ class Supervised(Robust):
         """The likelihood, whose outputs the network must have."""
 
     @abstractmethod
+    def _fit_rows(
+        self, x: Any, y: Any, sample_weight: Any, checkpoint: Any, classes: Any = None
+    ) -> None:
+        """Learn from rows in memory; classes: the labels there are, where y may lack some."""
+
+    @abstractmethod
+    def _targets(self, y: Array) -> Array:
+        """A user's targets as the likelihood takes them."""
+
+    @abstractmethod
     def _coded(self, y: Array) -> Array:
-        """Targets as the likelihood takes them."""
+        """Targets that `_fit` takes as the likelihood takes them."""
 
     @abstractmethod
     def _told(self, found: Any) -> FloatArray:
@@ -163,21 +173,26 @@ class Supervised(Robust):
                 checkpoint=None if folder is None else folder / "final",
                 callback=lambda p: tell(0.6 + 0.4 * p.share, in_words(p.terms)),
             )
-        if not solution.status.converged:
-            warnings.warn(str(solution.status), ConvergenceWarning, stacklevel=4)
-        self.t_, self.status_ = t, str(solution.status)
-        self.history_ = [
-            {"epoch": (i + 1) * solution.status.steps // max(1, len(solution.trace)), "loss": a,
-             "data": b, "divergence": c}
-            for i, (a, b, c) in enumerate(solution.trace.tolist())
-        ]  # fmt: skip
-        self.state_ = jax.tree.map(np.asarray, solution.state)
+        self.t_ = t
+        self._keep(solution)
         self.members_ = np.asarray(jax.random.key_data(jax.random.fold_in(key, 2)))
         self.score_path_ = [] if chosen is None else chosen.table
         self.law_ = self._no_law(rows) if chosen is None else chosen.law
         unseen = self._raw(rows.x) if chosen is None else chosen.unseen
         self.contamination_ = self.law_.contamination(unseen, rows.y, rows.weight)
         return self._judged(unseen, rows.y), self._pull(rows)
+
+    def _keep(self, solution: Solution) -> None:
+        """What the final fit has found."""
+        if not solution.status.converged:
+            warnings.warn(str(solution.status), ConvergenceWarning, stacklevel=5)
+        self.status_ = str(solution.status)
+        self.history_ = [
+            {"epoch": (i + 1) * solution.status.steps // max(1, len(solution.trace)), "loss": a,
+             "data": b, "divergence": c}
+            for i, (a, b, c) in enumerate(solution.trace.tolist())
+        ]  # fmt: skip
+        self.state_ = jax.tree.map(np.asarray, solution.state)
 
     def _pull(self, rows: Rows) -> FloatArray:
         """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1."""
