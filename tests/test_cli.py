@@ -1,6 +1,7 @@
 """The command, end to end."""
 
 import csv
+import json
 import re
 import subprocess
 import sys
@@ -43,6 +44,32 @@ def test_drawing_again_computes_nothing(tmp_path, few_data_sets, monkeypatch):
     monkeypatch.setattr(toy, "fixed_points", None)
     REPORTS["toy"].draw(tmp_path)
     assert (tmp_path / "toy" / "fig1-toy.svg").read_bytes() == first
+
+
+def test_reproduce_for_machines_and_in_silence(tmp_path):
+    found = json.loads(run(app, ["reproduce", "tlog", "--out", str(tmp_path), "--json"]).stdout)
+    assert str(tmp_path / "tlog" / "fig2-tlog.png") in found["tlog"]["figures"]
+    assert run(app, ["reproduce", "tlog", "--out", str(tmp_path), "--quiet"]).output == ""
+    assert set(json.loads(run(app, ["reproduce", "--list", "--json"]).stdout)["experiments"]) > {
+        "toy", "tlog", "mnist",
+    }  # fmt: skip
+
+
+def test_the_shell_completes_commands_and_columns(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("area,age,price\n1,2,3\n4,5,6\n")
+
+    def complete(*words):
+        settings = {
+            "_MTBAYES_COMPLETE": "complete_bash",
+            "COMP_WORDS": " ".join(["mtbayes", *words]),
+            "COMP_CWORD": str(len(words)),
+        }
+        return CliRunner().invoke(app, prog_name="mtbayes", env=settings).output.split()
+
+    assert complete("com") == ["compare"]
+    assert complete("fit", str(data), "--target", "a") == ["area", "age"]
+    assert complete("fit", str(tmp_path / "none.csv"), "--target", "a") == []
 
 
 def test_unknown_name_lists_the_known():

@@ -64,10 +64,10 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         size = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8 : 8 + size])["__metadata__"]
         settings = json.loads(header["settings"])
-    except (SafetensorError, KeyError, ValueError, TypeError, struct.error) as error:
+    except (SafetensorError, KeyError, ValueError, TypeError, struct.error):
         raise InvalidInput(
-            f"{path} is damaged or was not written by mtbayes ({type(error).__name__}). Delete it, "
-            "or give another path."
+            f"{path} is damaged or was not written by mtbayes. Name the right file; one that is "
+            "damaged must be deleted and written anew."
         ) from None
     if header.get("format") != _FORMAT or int(header["version"]) > _VERSION:
         raise InvalidInput(

@@ -144,6 +144,13 @@ def test_certificate_in_a_sentence_and_its_terms(case):
     assert predicted.exit_code == 0, predicted.output
 
 
+def test_one_row_cannot_be_certified(case):
+    path = case.write("one.csv", ["x,colour,label", "1,red,low"])
+    result = case.run("certify", case.model, path)
+    assert result.exit_code == 1
+    assert "at least 2 rows" in result.output
+
+
 @pytest.mark.parametrize(
     "command", ["fit", "predict", "audit", "certify", "compare", "reproduce", "demo"]
 )

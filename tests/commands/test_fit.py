@@ -106,10 +106,12 @@ def test_an_existing_file_is_kept(case):
         (["--target", "label", "--model", "."], 2, "must be a file"),
         (["--target", "id", "--task", "classes"], 1, "Name another column"),
         (["--target", "nothing"], 1, "must hold"),
+        (["--target", "label", "--model", "data.csv/out.mtb"], 2, "folder that can be written"),
     ],
 )
 def test_what_cannot_be_fitted_is_said_in_a_line(case, options, code, said):
-    result = case.run("fit", case.data, "--model", case.folder / "never.mtb", *options)
+    never = case.folder / "never.mtb"
+    result = case.run("fit", case.data, "--model", never, *options, folder=case.folder)
     assert result.exit_code == code, result.output
     assert said in result.output
     assert len(result.output.strip().splitlines()) == 1
@@ -121,9 +123,20 @@ def test_debug_shows_where_an_error_comes_from(case):
     assert isinstance(result.exception, mtbayes.InvalidInput)
 
 
-def test_bad_data_in_a_line(case):
-    path = case.write("header.csv", ["x,label"])
-    result = case.run("fit", path, "--target", "label")
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "header and no rows"),
+        (["1,a"], "must have a column to learn 'label' from"),
+        (["1,a", "2,a"], "got 'a' in all 2 rows"),
+        (["1,3.5", "2,3.5", "3,3.5"], "got 3.5 in all 3 rows"),
+        (["1,", "2,"], "must hold values"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fit", "audit", "compare"])
+def test_bad_data_in_a_line(case, command, rows, said):
+    path = case.write("bad.csv", ["x,label", *rows])
+    result = case.run(command, path, "--target", "label", folder=case.folder / "..")
     assert result.exit_code == 1
-    assert "header and no rows" in result.output
+    assert said in result.output
     assert len(result.output.splitlines()) == 1

@@ -107,12 +107,23 @@ def test_foreign_and_damaged_models_are_refused(case):
         (damaged, "checksum"),
         (case.data, "not written by mtbayes"),
         (plain, "knows no columns"),
-        (case.folder / "none.mtb", "must be a saved estimator"),
+        (case.folder / "none.mtb", "does not exist"),
+        (case.folder, "got the folder"),
     ):
         result = case.run("predict", path, case.data)
         assert result.exit_code == 1
         assert said in result.output
         assert len(result.output.splitlines()) == 1
+
+
+def test_an_ending_that_is_none_of_ours_is_bad_usage(case):
+    for command, out in (("predict", "p.csv.gz"), ("audit", "a.parquet"), ("compare", "c.txt")):
+        first = [case.model] if command == "predict" else []
+        target = [] if command == "predict" else ["--target", "label"]
+        result = case.run(command, *first, case.data, *target, "-o", case.folder / out)
+        assert result.exit_code == 2
+        assert "must end in .csv" in result.output
+        assert not (case.folder / out).exists()
 
 
 def test_an_impossible_coverage_is_bad_usage(case):

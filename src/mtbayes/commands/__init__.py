@@ -1,4 +1,4 @@
-"""The commands for a person with a file: each parses, calls, prints."""
+"""The commands: each parses, calls, prints."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import Any
 
 from mtbayes.commands.audit import audit
 from mtbayes.commands.certify import certify
+from mtbayes.commands.compare import compare
 from mtbayes.commands.fit import fit
 from mtbayes.commands.predict import predict
+from mtbayes.commands.report import report
+from mtbayes.commands.reproduce import demo, reproduce
 
 
 def register(app: Any) -> None:
     """Put the commands into the command `mtbayes`."""
-    for command in (fit, predict, audit, certify):
+    for command in (fit, predict, audit, certify, compare, report, reproduce, demo):
         app.command()(command)

@@ -80,7 +80,7 @@ def audit(
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
         open_share(expect, "expect", "It is the share of rows that you hold for wrong, like 0.1.")
-        path = new_file(out or Path(f"{stem(data)}-audit.csv"), force)
+        path = new_file(out or Path(f"{stem(data)}-audit.csv"), force, (".csv",))
         from mtbayes.commands.model import Settings, learn
 
         settings = Settings(t, m, epochs, seed)

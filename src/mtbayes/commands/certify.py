@@ -9,6 +9,7 @@ import typer
 
 from mtbayes.commands import manners
 from mtbayes.commands.manners import Screen, new_file, open_share
+from mtbayes.errors import InvalidInput
 
 
 def certify(
@@ -37,6 +38,11 @@ def certify(
 
         learned = TableModel.load(model)
         rows = rows_of(screen, opened(screen, data), learned.schema)
+        if len(rows.y) < 2:
+            raise InvalidInput(
+                "the file must have at least 2 rows with a target, one to learn from and one to "
+                f"bound by, got {len(rows.y)}. Add rows."
+            )
         estimator = learned.estimator.set_params(random_state=seed, verbose=int(screen.bars))
         bound = estimator.certify(rows.x, rows.y, confidence=confidence)
         screen.note(

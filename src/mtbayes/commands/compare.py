@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ def compare(
     Example: mtbayes compare houses.csv --target price --repeats 5 --jobs 2
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
-        path = new_file(out or Path(f"{stem(data)}-compare.csv"), force)
+        path = new_file(out or Path(f"{stem(data)}-compare.csv"), force, (".csv",))
         from mtbayes.commands.model import Settings, read_file
         from mtbayes.commands.scores import Trial
         from mtbayes.estimators.progress import bar
@@ -246,17 +247,18 @@ def _spread(values: FloatArray) -> dict[str, float] | None:
 
 
 def _sentence(kind: str, score: Score, found: Verdict) -> str:
+    where = "" if kind == ALL else f" ({kind})"
+    value = percent(found.value) if score.unit else f"{found.value:.4g}"
+    opening = f"Best by {score.name}{where}: {found.best} ({value}), "
+    if found.ahead == 0:
+        return f"{opening}level with {found.other}."
+    ahead = f"{100 * found.ahead:.1f} points" if score.unit else f"{found.ahead:.3g}"
     near = {
         True: "more than splits scatter",
-        False: "less than splits scatter, so hold it for a tie",
+        False: "less than splits scatter, so it may be chance",
         None: "and one split cannot tell whether that is chance",
     }[found.beyond]
-    value, ahead = ((percent(v) if score.unit else f"{v:.4g}") for v in (found.value, found.ahead))
-    where = "" if kind == ALL else f" ({kind})"
-    return (
-        f"Best by {score.name}{where}: {found.best} ({value}), ahead of {found.other} by {ahead}, "
-        f"{near}."
-    )
+    return f"{opening}ahead of {found.other} by {ahead}, {near}."
 
 
 def _mean_by(pairs: list[tuple[str, float]]) -> dict[str, float]:
@@ -278,9 +280,9 @@ def _show(screen: Screen, found: Comparison, rows: int, seconds: dict[str, float
         "± standard deviation over splits."
     )
     for kind, named in found.values.items():
-        table = Table(kind, box=None, pad_edge=False, padding=(0, 2))
-        for name in (*(score.name for score in found.scores), "s a fit"):
-            table.add_column(name, justify="right")
+        table = Table(kind, box=None, pad_edge=False, padding=(0, 1))
+        for name in (*(score.name for score in found.scores), "s/fit"):
+            table.add_column(name, justify="right", no_wrap=True)
         for method, values in named.items():
             cells = (_cell(values[score.name], score) for score in found.scores)
             table.add_row(method, *cells, f"{seconds[method]:.1f}")
@@ -296,10 +298,13 @@ def _show(screen: Screen, found: Comparison, rows: int, seconds: dict[str, float
 
 
 def _cell(values: FloatArray, score: Score) -> str:
+    """Mean ± sd, to two digits of the sd."""
     spread = _spread(values)
     if spread is None:
         return "-"
-    factor, digits = (100, ".1f") if score.unit else (1, ".4g")
-    mean = f"{factor * spread['mean']:{digits}}"
-    end = f" {score.unit}" if score.unit else ""
-    return f"{mean} ± {factor * spread['sd']:.2g}{end}" if "sd" in spread else f"{mean}{end}"
+    factor, end = (100, " %") if score.unit else (1, "")
+    mean, sd = factor * spread["mean"], factor * spread.get("sd", 0.0)
+    if abs(mean) >= 1e6:
+        return f"{mean:.3g}{f' ± {sd:.2g}' if 'sd' in spread else ''}"
+    digits = min(6, max(0, 1 - math.floor(math.log10(sd)))) if sd > 0 else 3
+    return f"{mean:.{digits}f}{f' ± {sd:.{digits}f}' if 'sd' in spread else ''}{end}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,7 +13,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from mtbayes.errors import InvalidInput
 
@@ -29,11 +29,13 @@ def _columns(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of columns for the shell to complete; none where the file cannot be read."""
     from mtbayes.data.reading import open_table
 
-    try:
-        names = open_table(ctx.params["data"]).names
-    except (KeyError, TypeError, ValueError, OSError):
-        return []
-    return [name for name in names if name.startswith(incomplete)]
+    # A line that ends in --target is not parsed: the file is among what is left over.
+    for path in (ctx.params.get("data"), *ctx.args):
+        try:
+            return [name for name in open_table(path).names if name.startswith(incomplete)]
+        except (TypeError, ValueError, OSError):
+            continue
+    return []
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -117,8 +119,8 @@ class Screen:
         if self.bars:
             self.out.print(text, soft_wrap=True, markup=False)
 
-    def table(self, table: Table) -> None:
-        """A table of the summary."""
+    def table(self, table: Any) -> None:
+        """A table of the summary, or what else rich can show."""
         if self.bars:
             self.out.print(table)
 
@@ -147,14 +149,25 @@ def usage(check: Callable[..., Any], *arguments: Any) -> Any:
         raise BadUsage(str(error)) from None
 
 
-def new_file(path: Path, force: bool) -> Path:
-    """A path to write to: no folder, and no file that exists unless by force."""
+def new_file(path: Path, force: bool, endings: tuple[str, ...] = ()) -> Path:
+    """A path to write to, with one of the endings if there are any.
+
+    It is no folder, no file that exists unless by force, and can be written: seen before hours go
+    into what is to be written.
+    """
     if path.is_dir():
-        raise BadUsage(f"output must be a file, got the folder {path}. Add a file's name.")
+        raise BadUsage(f"output must be a file, got the folder {str(path)!r}. Add a file's name.")
+    if endings and path.suffix.lower() not in endings:
+        raise BadUsage(f"output must end in {' or '.join(endings)}, got {path}. Rename it.")
     if path.exists() and not force:
         raise BadUsage(
             f"output must be a new file, but {path} exists. Add --force to write over it, or name "
             "another."
+        )
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise BadUsage(
+            f"output must be in a folder that can be written, got {path}. Choose another folder."
         )
     return path
 

@@ -19,6 +19,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from threadpoolctl import threadpool_limits
 
 from mtbayes.commands.model import Settings
 from mtbayes.criteria import Criterion
@@ -37,7 +38,6 @@ COVERAGE = 0.9
 _HIDDEN = (50, 50)
 _BATCH = 128
 _STEPS = 3000  # of a network, about, unless it is stopped before
-_TREES = 100
 _STOPS = 0.1  # of a network's rows, which decide when it stops
 
 
@@ -110,10 +110,11 @@ def trees(classifier: Any, regressor: Any) -> Callable[[Task], Told]:
         kind = classifier if task.classes else regressor
         # Trees split between values, in single precision: wild ones are as good as 1e30.
         x, x_test = (np.clip(v, -1e30, 1e30) for v in (task.x, task.x_test))
-        model = kind(random_state=task.settings.seed).fit(x, task.y)
-        if task.classes:
-            return _by_class(model, x_test, task.classes)
-        return {"mean": model.predict(x_test)}
+        with threadpool_limits(1):  # threads that wait for each other spin; --jobs shares work
+            model = kind(random_state=task.settings.seed).fit(x, task.y)
+            if task.classes:
+                return _by_class(model, x_test, task.classes)
+            return {"mean": model.predict(x_test)}
 
     return told
 

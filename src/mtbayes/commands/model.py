@@ -42,6 +42,12 @@ class TableModel:
     @classmethod
     def load(cls, path: Path) -> TableModel:
         """Read it; nothing in it is run."""
+        if not path.is_file():
+            what = "the folder" if path.is_dir() else "what does not exist,"
+            raise InvalidInput(
+                f"MODEL must be a file that `mtbayes fit` wrote, got {what} {str(path)!r}. Look "
+                "for a misspelt name."
+            )
         estimator, beside = read(path)
         if beside is None:
             raise InvalidInput(

@@ -43,7 +43,7 @@ def predict(
     with Screen(quiet=quiet, as_json=as_json, debug=debug) as screen:
         open_share(coverage, "coverage", "0.9 is the default.")
         if out is not None:
-            new_file(out, force)
+            new_file(out, force, (".csv", ".parquet", ".feather", ".arrow"))
         from mtbayes.commands.model import TableModel, note_strays, opened
 
         learned = TableModel.load(model)

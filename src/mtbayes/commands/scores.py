@@ -26,6 +26,7 @@ from mtbayes.types import Array, FloatArray
 _GUESS = (
     0.01  # of a blind guess in every prediction, lest a row that was held for impossible decide
 )
+_FAR = 1e12  # in units of the target: no prediction is worth more
 _NARROW = 0.02  # the least spread of an error, in units of the target's
 
 
@@ -39,7 +40,7 @@ class Score(NamedTuple):
 
 ACCURACY, MEDIAN = Score("accuracy", "%"), Score("median error", up=False)
 LOG, RMSE = Score("log score"), Score("RMSE", up=False)
-INSIDE = Score("in 90 % interval", "%")
+INSIDE = Score("90 % interval", "%")
 OF_CLASSES, OF_NUMBERS = (ACCURACY, LOG), (MEDIAN, RMSE, LOG, INSIDE)
 
 
@@ -98,8 +99,10 @@ def believed(tests: Sequence[Trial]) -> list[FloatArray]:
 def _errors(test: Trial, units: Targets) -> tuple[FloatArray, FloatArray]:
     """Every method's means, and the usual size of its errors, as Gaussians [methods, n]."""
     means = np.stack([units.apply(told["mean"]) for told in test.told.values()])
+    means = np.clip(means, -_FAR, _FAR)  # `apply` clips too: two wild numbers are not one
     off = np.median(np.abs(units.apply(test.y) - means), axis=1, keepdims=True)
-    return means, np.broadcast_to(np.maximum(1.4826 * off, _NARROW), means.shape)
+    # A method that errs by more than targets differ knows nothing, and must not excuse wild rows.
+    return means, np.broadcast_to(np.clip(1.4826 * off, _NARROW, 1.0), means.shape)
 
 
 def _probs(told: Told) -> FloatArray:

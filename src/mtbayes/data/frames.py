@@ -139,9 +139,14 @@ def learn_schema(table: Any, target: str, task: str | None = None, decimal: str 
     names = table.column_names
     check_target(names, target)
     task, whole = _task(target, table.column(target), task, decimal)
-    kept = _targets(table.column(target), task, whole, decimal).kept
+    y, kept = _targets(table.column(target), task, whole, decimal)
     if not kept.any():
         raise InvalidInput(f"{target!r} must hold values, got none. Name another target.")
+    if len(y) > 1 and len(np.unique(y)) == 1:
+        raise InvalidInput(
+            f"{target!r} must hold different values, got {y.tolist()[0]!r} in all {len(y)} rows. "
+            "There is nothing to learn; name another target."
+        )
     with_target = table.filter(pa.array(kept))
     used: list[Kind] = []
     counting: list[Kind] = []

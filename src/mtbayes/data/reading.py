@@ -64,7 +64,7 @@ def open_table(path: Any) -> Source:
     if not path.exists():
         raise InvalidInput(f"file must exist, got {path}. Look for a misspelt name or folder.")
     if path.is_dir():
-        raise InvalidInput(f"file must be a table, got the folder {path}. Name a file in it.")
+        raise InvalidInput(f"file must be a table, got the folder {str(path)!r}. Name a file.")
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)

@@ -82,6 +82,7 @@ class Digits(NamedTuple):
     """Which rows of scikit-learn's digits the training rows are."""
     test_x: Array
     test_y: Array
+    seed: int
 
 
 def digits(seed: int = SEED) -> Digits:
@@ -89,14 +90,14 @@ def digits(seed: int = SEED) -> Digits:
     x, y = load_digits(return_X_y=True)
     train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=y)
     dirty = flip_labels(y[train], EPSILON, seed=seed, how="other")
-    return Digits(x[train], dirty.data, y[train], dirty.touched, train, x[test], y[test])
+    return Digits(x[train], dirty.data, y[train], dirty.touched, train, x[test], y[test], seed)
 
 
-def run(out: Path, tell: Tell) -> None:
+def run(out: Path, tell: Tell, seed: int = SEED) -> None:
     """Write the measures, reliability diagrams and most suspicious digits below `out/demo`."""
     folder = out / "demo"
     folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be written shows up now
-    data = digits()
+    data = digits(seed)
     learned, early, model = learn(data, EPOCHS, tell)
     criteria = {rival.name: rival.criterion for rival in RIVALS} | {OURS: _criterion(model)}
     rows, diagrams = [], {}
@@ -107,7 +108,7 @@ def run(out: Path, tell: Tell) -> None:
             measured |= {f"{metric}_early": value for metric, value in stopped.items()}
         if name == OURS:
             measured |= _found(model, data)
-        rows += [_row(name, criteria[name], *each) for each in measured.items()]
+        rows += [_row(name, criteria[name], seed, *each) for each in measured.items()]
         for part, values in reliability(found.probs, data.test_y, BINS)._asdict().items():
             diagrams[f"{name} {part}"] = values
     write_rows(folder / "results.csv", rows)
@@ -142,7 +143,7 @@ def learn(data: Digits, epochs: int, tell: Tell) -> Learned:
         done += rival.share
     heard = _part(tell, done, 1 - done, f"{OURS}, and its choice of t")
     heard(0.0)
-    model = _Watched(hidden=(HIDDEN,), epochs=epochs, random_state=SEED)
+    model = _Watched(hidden=(HIDDEN,), epochs=epochs, random_state=data.seed)
     model.heard = heard
     model.fit(data.x, data.given)
     learned[OURS] = model.predictive(data.test_x)
@@ -188,13 +189,13 @@ def _rival(
         units.apply(data.x),
         data.given,
         rival.criterion,
-        key=jax.random.key(SEED),
+        key=jax.random.key(data.seed),
         posterior=rival.posterior,
         prior=prior(0.0, _PRIOR * model.scale()),
         epochs=epochs,
         callback=lambda progress: heard(progress.epoch / progress.epochs),
     )
-    rows, key = units.apply(data.test_x), jax.random.key(SEED + 1)
+    rows, key = units.apply(data.test_x), jax.random.key(data.seed + 1)
     found: ClassPredictive = predictive(model, rival.posterior, solution.state, rows, key=key)
     return found
 
@@ -236,6 +237,6 @@ def _criterion(model: RobustClassifier) -> Criterion:
     return model._recipe(len(model.outlier_probability_), model._prior()).criterion(model.t_)
 
 
-def _row(name: str, criterion: Criterion, metric: str, value: float) -> Row:
+def _row(name: str, criterion: Criterion, seed: int, metric: str, value: float) -> Row:
     m, t, t_p, beta = criterion.m, criterion.t, criterion.t_p, criterion.beta
-    return Row("demo", name, "digits", m, t, t_p, beta, EPSILON, SEED, metric, value)
+    return Row("demo", name, "digits", m, t, t_p, beta, EPSILON, seed, metric, value)
