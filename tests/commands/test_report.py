@@ -10,11 +10,12 @@ import pytest
 from scipy.special import logit
 
 from mtbayes.commands.audit import findings
-from mtbayes.commands.effects import Sample, effect, importances
+from mtbayes.commands.effects import Sample, columns, effect, importances, patches
 from mtbayes.commands.judged import judge
 from mtbayes.commands.manners import Screen
 from mtbayes.commands.model import Rows, TableModel, mark, opened, rows_of
 from mtbayes.data.frames import learn_schema
+from mtbayes.errors import InvalidInput
 
 command = importlib.import_module("mtbayes.commands.report")
 
@@ -71,6 +72,12 @@ def test_a_target_that_was_changed_makes_a_row_new(case, rows):
     y[3] = "low" if y[3] == "high" else "high"
     _, seen = judge(TableModel.load(case.model), rows._replace(y=y))
     assert np.flatnonzero(~seen).tolist() == [3]
+
+
+def test_classes_that_the_model_does_not_know_are_named(case, rows):
+    y = np.where(np.arange(case.n) == 5, "middle", rows.y)
+    with pytest.raises(InvalidInput, match="'label' must hold classes that were fitted, got 'mid"):
+        judge(TableModel.load(case.model), rows._replace(y=y))
 
 
 def test_numbers_are_judged_alike(numbers):
@@ -191,8 +198,8 @@ def linear():
 
 def test_columns_move_as_wholes(linear):
     model, rows = linear
-    sample = Sample.of(model, rows, np.ones(200), seed=0)
-    places = np.repeat(np.arange(200)[:, None], len(sample.blocks), axis=1)
+    sample = Sample.of(rows, np.ones(200), columns(model.schema), 0)
+    places = np.repeat(np.arange(200)[:, None], len(sample.groups), axis=1)
     np.testing.assert_array_equal(sample.assembled(places), sample.x)
     places[:, 2] = 0
     moved = sample.assembled(places)
@@ -207,7 +214,7 @@ def test_importance_is_what_shuffling_costs(linear):
     weight = np.where(np.arange(200) < 100, 1.0, 0.0)
     heard = []
     wrong = rows._replace(y=np.where(weight > 0, rows.y, 1e6))  # rows of no weight do not count
-    found = importances(model, Sample.of(model, wrong, weight, 0), 0, heard.append)
+    found = importances(model, Sample.of(wrong, weight, columns(model.schema), 0), 0, heard.append)
     named = {one.column: one for one in found}
     assert [one.column for one in found[:2]] == ["colour", "a"]
     # Two normals differ by 2/√π on average; a shuffled colour differs in 2·(2/3)·(1/3) of rows.
@@ -221,7 +228,7 @@ def test_importance_is_what_shuffling_costs(linear):
 
 def test_effects_set_a_column_in_all_rows(linear):
     model, rows = linear
-    sample = Sample.of(model, rows, np.ones(200), 0)
+    sample = Sample.of(rows, np.ones(200), columns(model.schema), 0)
     of_a = effect(model, sample, "a")
     np.testing.assert_allclose(np.diff(of_a.means[:, 0]), 3 * np.diff(of_a.at))
     colour = effect(model, sample, "colour")
@@ -248,10 +255,29 @@ def test_importance_of_classes_is_a_loss_of_probability():
     table = pa.table({"x": x, "y": np.where(x > 0, "yes", "no")})
     model = TableModel(Sure(), learn_schema(table, "y"))
     rows = Rows(table, np.arange(100), x[:, None], np.array(table["y"]))
-    (found,) = importances(model, Sample.of(model, rows, np.ones(100), 0), 0, lambda _: None)
+    (found,) = importances(
+        model, Sample.of(rows, np.ones(100), columns(model.schema), 0), 0, lambda _: None
+    )
     # Half of the rows get the other's answer: log 0.9 becomes log 0.1 there.
     assert found.loss == pytest.approx(0.5 * np.log(9), rel=0.15)
     assert found.accuracy == pytest.approx(0.5, abs=0.1)
+
+
+def test_patches_of_an_image_are_its_neighbours():
+    """24 x 24 pixels in squares of 3; the first pixel is the same in every row."""
+    rng = np.random.default_rng(0)
+    pixels = {f"p{i}": rng.uniform(size=30) for i in range(576)} | {"p0": np.zeros(30)}
+    table = pa.table(pixels | {"y": rng.normal(size=30)})
+    schema = learn_schema(table, "y")
+    found = patches(schema)
+    assert len(found) == 64
+    named = {name: [schema.features[i] for i in own] for name, own in found.items()}
+    assert named["lines 1–3, columns 4–6"] == [
+        f"p{24 * line + column}" for line in range(3) for column in (3, 4, 5)
+    ]
+    assert len(named["lines 1–3, columns 1–3"]) == 8
+    assert sorted(i for own in found.values() for i in own) == list(range(575))
+    assert patches(learn_schema(table.select(["p1", "y"]), "y")) == {}
 
 
 def test_cells_are_in_one_style():

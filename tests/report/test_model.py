@@ -139,7 +139,9 @@ def test_the_page_says_which_rows_judge(classes_case, monkeypatch):
     assert "The final model judges the other 50" in mixed
     few = said(judged=False, path=[])
     assert "This cannot be told from these rows" in few
+    assert "a wrong row may well look right here" in few
     assert "Reliability diagram" not in few
+    assert "may well look right" not in said()
     assert "It was given, and not chosen." in said(chosen=False)
 
 
@@ -162,7 +164,7 @@ def test_hostile_names_are_text(make_classes, classes_page):
 def test_images_of_pixels_are_drawn_by_their_importance(classes_case):
     found = Page(page(classes_case._replace(heat=np.eye(8), effects=[])))
     words = [one["aria-label"] for one in found.all("svg")]
-    assert any("Cost of shuffling each pixel" in text for text in words)
+    assert any("Cost of shuffling each part of the image" in text for text in words)
     assert not any("when a column is shuffled" in text for text in words)
 
 

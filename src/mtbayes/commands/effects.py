@@ -1,7 +1,8 @@
 """What columns do to predictions: how much each is needed, and which way it pulls.
 
-A column of a file may be several numbers of the model (a category, a date), so columns are moved as
-wholes: a row is a list of places, one a column, from which its numbers are put together.
+A column of a file may be several numbers of the model (a category, a date), and of an image a patch
+of pixels says more than one, for which its neighbours stand in. So groups of numbers are moved as
+wholes: a row is a list of places, one a group, from which its numbers are put together.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ import numpy as np
 from sklearn.inspection import permutation_importance
 
 from mtbayes.commands.model import Rows, TableModel
+from mtbayes.data.frames import Schema
 from mtbayes.data.kinds import Boolean, Category, Date
+from mtbayes.data.pixels import pixel_columns
 from mtbayes.types import Array, FloatArray
 
 _ROWS = 300  # that are predicted again for each column
 _REPEATS = 5
-_MANY = 64  # columns, above which one shuffle of each has to do
+_MANY = 64  # groups, above which one shuffle of each has to do
+_PATCHES = 8  # on a side of an image, at most
 _POINTS = 15
 _LEAST = 1e-12  # probability
 
 
 class Importance(NamedTuple):
-    """What a column's shuffling costs."""
+    """What a column's shuffling costs, or a patch's."""
 
     column: str
     loss: float
@@ -45,51 +49,70 @@ class Effect(NamedTuple):
     """The mean number, [k, 1], or the mean probability of each class, [k, C]."""
 
 
+def columns(schema: Schema) -> dict[str, list[int]]:
+    """By a column's name, which of a row's numbers are its own."""
+    ends = np.cumsum([0, *(len(column.features()) for column in schema.columns)]).tolist()
+    return {c.name: list(range(ends[j], ends[j + 1])) for j, c in enumerate(schema.columns)}
+
+
+def patches(schema: Schema) -> dict[str, list[int]]:
+    """Columns that are pixels, in squares of which 8 fit on a side; empty where they are none."""
+    names = pixel_columns(schema) or []
+    side = round(len(names) ** 0.5)
+    width = max(1, -(-side // _PATCHES))
+    own = {name: i for i, name in enumerate(schema.features)}
+    found: dict[str, list[int]] = {}
+    for k, name in enumerate(names):
+        top, left = (width * (place // width) for place in divmod(k, side))
+        square = f"lines {top + 1}–{top + width}, columns {left + 1}–{left + width}"
+        if name in own:
+            found.setdefault(name if width == 1 else square, []).append(own[name])
+    return found
+
+
 class Sample(NamedTuple):
     """Some rows, to look at effects with."""
 
     x: FloatArray
     y: Array
     weight: FloatArray
-    blocks: list[slice]
-    """Where the numbers of each column are."""
+    groups: dict[str, list[int]]
+    """By name, the numbers of a row that are moved together."""
 
     @classmethod
-    def of(cls, model: TableModel, rows: Rows, weight: FloatArray, seed: int) -> Sample:
+    def of(cls, rows: Rows, weight: FloatArray, groups: dict[str, list[int]], seed: int) -> Sample:
         """At most _ROWS of the rows; weight: [n], how much each counts."""
         drawn = np.random.default_rng(seed).permutation(len(rows.y))[:_ROWS]
-        ends = np.cumsum([0, *(len(column.features()) for column in model.schema.columns)])
-        blocks = [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
         each = weight[drawn]
         each = each if each.sum() > 0 else np.ones(len(drawn))
-        return cls(rows.x[drawn], rows.y[drawn], each, blocks)
+        return cls(rows.x[drawn], rows.y[drawn], each, groups)
 
     def assembled(self, places: Array) -> FloatArray:
-        """Rows [n, d] whose column j is that of row places[:, j]."""
+        """Rows [n, d] whose group j is that of row places[:, j]."""
         whole = np.empty((len(places), self.x.shape[1]))
-        for j, block in enumerate(self.blocks):
-            whole[:, block] = self.x[places[:, j], block]
+        for j, own in enumerate(self.groups.values()):
+            whole[:, own] = self.x[places[:, j][:, None], own]
         return whole
 
 
 def importances(
     model: TableModel, sample: Sample, seed: int, tell: Callable[[float], None]
 ) -> list[Importance]:
-    """All columns, those first whose shuffling costs the most.
+    """All groups, those first whose shuffling costs the most.
 
     Shuffled is among good rows as among all, but the cost is counted where rows are good.
     """
-    columns = len(sample.blocks)
-    repeats = _REPEATS if columns <= _MANY else 1
+    count = len(sample.groups)
+    repeats = _REPEATS if count <= _MANY else 1
     calls = 0
 
     def score(estimator: Any, places: Array, y: Array, sample_weight: Any) -> dict[str, float]:
         nonlocal calls
         calls += 1
-        tell(min(1.0, calls / (columns * repeats + 1)))
+        tell(min(1.0, calls / (count * repeats + 1)))
         return _scores(estimator, sample.assembled(places), y, sample_weight)
 
-    places = np.repeat(np.arange(len(sample.y))[:, None], columns, axis=1)
+    places = np.repeat(np.arange(len(sample.y))[:, None], count, axis=1)
     found = permutation_importance(
         model.estimator,
         places,
@@ -102,12 +125,12 @@ def importances(
     loss, right = found["score"], found.get("accuracy")
     every = [
         Importance(
-            column.name,
+            name,
             float(loss.importances_mean[j]),
             float(loss.importances_std[j]),
             None if right is None else float(right.importances_mean[j]),
         )
-        for j, column in enumerate(model.schema.columns)
+        for j, name in enumerate(sample.groups)
     ]
     return sorted(every, key=lambda one: -one.loss)
 
@@ -126,11 +149,11 @@ def _scores(estimator: Any, x: FloatArray, y: Array, weight: Any) -> dict[str, f
 
 def effect(model: TableModel, sample: Sample, name: str) -> Effect:
     """Partial dependence on a column: the mean prediction of all rows with its value set."""
-    j = [column.name for column in model.schema.columns].index(name)
-    column, block = model.schema.columns[j], sample.blocks[j]
-    found, at = _values(column, sample.x[:, block])
+    column = next(column for column in model.schema.columns if column.name == name)
+    own = sample.groups[name]
+    found, at = _values(column, sample.x[:, own])
     rows = np.repeat(sample.x, len(found), axis=0)
-    rows[:, block] = np.tile(found, (len(sample.x), 1))
+    rows[:, own] = np.tile(found, (len(sample.x), 1))
     estimator = model.estimator
     if hasattr(estimator, "classes_"):
         told = estimator.predict_proba(rows)

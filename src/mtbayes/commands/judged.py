@@ -27,6 +27,7 @@ def judge(model: TableModel, rows: Rows) -> tuple[TableModel, Array]:
             "has not seen it, got one that does not. Give the one that `mtbayes fit` wrote, and "
             "not one of `certify`; fit it anew if it is older."
         )
+    _check_classes(model, rows.y)
     places = {int(key): i for i, key in enumerate(model.seen)}
     place = np.array([places.get(int(key), -1) for key in mark(rows)])
     told = copy.copy(model.estimator)
@@ -36,6 +37,17 @@ def judge(model: TableModel, rows: Rows) -> tuple[TableModel, Array]:
         each[place < 0] = values
         setattr(told, name, each)
     return TableModel(told, model.schema, model.seen), place >= 0
+
+
+def _check_classes(model: TableModel, y: Array) -> None:
+    """Rows have classes that the model knows."""
+    known = getattr(model.estimator, "classes_", None)
+    strange = [] if known is None else sorted({*y.tolist()} - {*known.tolist()})
+    if strange:
+        raise InvalidInput(
+            f"{model.schema.target!r} must hold classes that were fitted, got {strange[0]!r}. "
+            "Correct or remove such rows, or fit the model anew with them."
+        )
 
 
 def _new_rows(estimator: Any, rows: Rows, which: Array) -> dict[str, Array]:

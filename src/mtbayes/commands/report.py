@@ -156,27 +156,23 @@ def gather(
 ) -> Case:
     """All numbers of the page, from a model that was judged on the rows."""
     from mtbayes.commands.audit import findings
-    from mtbayes.commands.effects import Sample, effect, importances
-    from mtbayes.data.pixels import images, pixel_columns
+    from mtbayes.commands.effects import Sample, columns, effect, importances, patches
+    from mtbayes.data.pixels import images
     from mtbayes.report.case import Case
 
     estimator, schema = model.estimator, model.schema
     labels = [str(label) for label in getattr(estimator, "classes_", [])]
     found = findings(model, rows.y)
     top = found.order[:_SUSPECTS]
-    sample = Sample.of(model, rows, 1 - estimator.outlier_probability_, seed)
-    needed = importances(model, sample, seed, lambda share: tell(0.1 + 0.7 * share))
     pictures = images(rows.table, schema, decimal)
+    groups = columns(schema) if pictures is None else patches(schema)
+    sample = Sample.of(rows, 1 - estimator.outlier_probability_, groups, seed)
+    needed = importances(model, sample, seed, lambda share: tell(0.1 + 0.7 * share))
     shown = [] if pictures is not None else [one.column for one in needed]
     effects = []
     for i, name in enumerate(shown[:_EFFECTS]):
         effects.append(effect(model, sample, name))
         tell(0.8 + 0.1 * i / _EFFECTS)
-    heat = None
-    if pictures is not None:
-        loss = {one.column: one.loss for one in needed}
-        pixels = [loss.get(name, 0.0) for name in pixel_columns(schema) or []]
-        heat = np.reshape(pixels, pictures.shape[1:])
     aleatoric, epistemic = _doubt(model, rows, seed)
     return Case(
         target=schema.target,
@@ -200,7 +196,7 @@ def gather(
         epistemic=epistemic,
         importance=needed,
         effects=effects,
-        heat=heat,
+        heat=None if pictures is None else _heat(model, groups, needed),
         settings=_settings(model, rows),
     )
 
@@ -237,6 +233,16 @@ def _cells(values: Any, decimal: str) -> list[str]:
     return [text if np.isnan(v) else s for text, v, s in zip(raw, read, short, strict=True)]
 
 
+def _heat(model: TableModel, groups: dict[str, list[int]], needed: list[Importance]) -> FloatArray:
+    """What the shuffling of a pixel's patch costs, [side, side]; 0 for a pixel that is not used."""
+    from mtbayes.data.pixels import pixel_columns
+
+    features, names = model.schema.features, pixel_columns(model.schema) or []
+    loss = {features[i]: one.loss for one in needed for i in groups[one.column]}
+    side = round(len(names) ** 0.5)
+    return np.reshape([loss.get(name, 0.0) for name in names], (side, side))
+
+
 def _doubt(model: TableModel, rows: Rows, seed: int) -> tuple[FloatArray, FloatArray]:
     """Aleatoric and epistemic doubt of some rows: bits, or variances."""
     some = np.random.default_rng(seed).permutation(len(rows.y))[:_DOUBTED]
@@ -261,7 +267,7 @@ def _words(model: TableModel, rows: Rows, needed: list[Importance]) -> list[str]
         f"About {percent(share.value)} of the values of {schema.target} that it was fitted to are "
         f"wrong, with 95 % confidence {percent(share.low)} to {percent(share.high)}; of the "
         f"{len(rows.y)} rows here {likely} look wrong.",
-        f"The columns that it needs most: {_some([one.column for one in needed], 3)}.",
+        f"What it needs most: {_some([one.column for one in needed], 3)}.",
         *_left_out(schema.dropped),
     ]
 

@@ -17,6 +17,10 @@ _BARS = 15  # columns in the figure of importances
 _CURVES = 4  # classes in a figure of effects
 _LEVELS = np.linspace(0.02, 0.98, 49)
 _NUMBERS = "The same in numbers; alike: every row counts alike"
+_TOO_FEW = (
+    "The rows were too few to judge each by a fit that has not seen it: a wrong row may well look "
+    "right here."
+)
 _TOLD = np.array([0.5, 0.8, 0.9, 0.95])  # coverages in the table
 
 
@@ -158,6 +162,7 @@ def _wrong_rows(case: Case) -> str:
         "nothing of the other columns explains it better than the model; rows that are merely "
         "unusual, or that the model is too simple for, count among them.",
         f"Of the {len(case.wrong)} rows here {likely} are more likely wrong than right.",
+        "" if case.judged else _TOO_FEW,
     )
     band = case.contamination[1:] if case.seen.all() else None
     alt = f"Probability of being wrong by rank: {likely} of {len(case.wrong)} rows are above 50 %."
@@ -198,8 +203,7 @@ def _suspects(case: Case) -> str:
             "Rows whose value is most likely wrong, judged by fits that have not seen them. Row 1 "
             "is the first below the header. Press a heading to sort. mtbayes audit ranks all rows."
             if case.judged
-            else "The rows were too few to judge each by a fit that has not seen it; take this "
-            "list with care."
+            else _TOO_FEW
         ),
         html.table("The most suspicious rows", heads, lines, text=words),
     )
@@ -301,15 +305,15 @@ def _columns(case: Case) -> str:
         "± over shuffles",
         *(["right, points less"] if case.labels else []),
     )
-    each = html.table("All columns", heads, lines, text=["column"])
+    each = html.table("What each costs", heads, lines, text=["column"])
     top = case.importance[:_BARS]
     named = ", ".join(f"{one.column} {one.loss:.3g}" for one in top[:5])
     if case.heat is not None:
         drawn = [
             html.figure(
                 draw.pixels(case.heat, "cost of shuffling"),
-                f"Cost of shuffling each pixel; the most: {named}.",
-                "Where in the image the model looks: bright pixels are needed.",
+                f"Cost of shuffling each part of the image; the most: {named}.",
+                "Where in the image the model looks: bright parts are needed.",
             )
         ]
     else:
@@ -319,7 +323,7 @@ def _columns(case: Case) -> str:
     if len(lines) <= _BARS:
         parts = [text, html.figures(*drawn, each)]
     else:
-        folded = f"<details><summary>All {len(lines)} columns</summary>{each}</details>"
+        folded = f"<details><summary>All {len(lines)}</summary>{each}</details>"
         parts = [text, html.figures(*drawn), folded]
     if case.effects:
         parts += [

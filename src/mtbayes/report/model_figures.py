@@ -164,7 +164,7 @@ def importance(names: Sequence[str], losses: Sequence[float], errors: Sequence[f
 
 @_drawn(3.1, 2.7)
 def pixels(axes: Any, loss: FloatArray, what: str) -> None:
-    """What shuffling each pixel [side, side] costs."""
+    """What shuffling the part of an image costs that a pixel [side, side] is in."""
     shown = axes.imshow(loss, cmap="viridis", vmin=0, interpolation="nearest")
     axes.set_axis_off()
     axes.figure.colorbar(shown, label=what, shrink=0.9)
