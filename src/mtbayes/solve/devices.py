@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +16,10 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from mtbayes.errors import InvalidInput
 from mtbayes.solve.program import Rows
+
+LOST = 75
+"""The exit code of a process that has lost another: try again."""
+_LOST = re.compile("gloo|nccl|unavailable|connection|heartbeat|peer", re.IGNORECASE)
 
 
 class Devices(NamedTuple):
@@ -78,11 +87,30 @@ class Devices(NamedTuple):
         by = NamedSharding(self.mesh, PartitionSpec())
 
         def put(value: Any) -> Any:
-            return jax.device_put(value if _is_global(value) else np.asarray(value), by)
+            if isinstance(value, jax.Array) and value.sharding == by:
+                return value
+            own = np.asarray(value)
+            return jax.make_array_from_callback(own.shape, by, lambda index: own[index])
 
         return jax.tree.map(put, tree)
 
 
-def _is_global(value: Any) -> bool:
-    """Whether a value is on all devices of many processes already."""
-    return isinstance(value, jax.Array) and not value.is_fully_addressable
+@contextmanager
+def together(checkpoint: Any) -> Iterator[None]:
+    """Where many processes share a fit: the end of one of them ends the others, with one line.
+
+    The runtime of JAX cannot go on without a process; left alone it would wait for a time-out and
+    then abort. A launcher that starts all of them again continues from the checkpoint.
+    """
+    try:
+        yield
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        if jax.process_count() == 1 or not _LOST.search(str(error)):
+            raise
+        remedy = "Start all processes again" + (
+            f"; they go on from {checkpoint}." if checkpoint else ", with a checkpoint this time."
+        )
+        line = f"mtbayes: process {jax.process_index()} lost another one that shares the fit. "
+        sys.stderr.write(line + remedy + "\n")
+        sys.stderr.flush()
+        os._exit(LOST)

@@ -21,6 +21,7 @@ from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.solve.checkpoint import Checkpoint, describe
 from mtbayes.solve.checks import check_groups, check_parts, checked_rows
+from mtbayes.solve.devices import together
 from mtbayes.solve.feed import How, feed_of
 from mtbayes.solve.program import Hyper, Settings, State, Terms, row_losses, starter
 from mtbayes.types import Array, Solution, Status
@@ -230,6 +231,16 @@ def run(
     callback: Callable[[Progress], None] | None = None,
 ) -> Solution:
     """All chunks of a training, one after another."""
+    with together(saved and saved.path):
+        return _run(training, watch, saved, callback)
+
+
+def _run(
+    training: Training,
+    watch: _HeldOut | None,
+    saved: Checkpoint | None,
+    callback: Callable[[Progress], None] | None,
+) -> Solution:
     state, best, done = training.start, training.start.posterior, 0
     plan, trace = training.plan, list[list[float]]()
     if saved is not None:
