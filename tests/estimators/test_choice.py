@@ -26,16 +26,17 @@ def rows_of(n):
 
 
 class Law(NamedTuple):
-    """All that the table takes of a law."""
+    """All that the choice takes of a law."""
 
     epsilon: float
+    robust_ties: bool = False
 
 
-def view(good, wrong=0.0, explained=0.0, epsilon=0.0):
+def view(good, wrong=0.0, explained=0.0, epsilon=0.0, robust_ties=False):
     """Rows with log probabilities `good` that one t holds for wrong with some probability."""
     good = np.asarray(good, float)
     return View(
-        Law(epsilon),
+        Law(epsilon, robust_ties),
         *(np.broadcast_to(v, good.shape).astype(float) for v in (explained, good, wrong)),
     )
 
@@ -105,6 +106,18 @@ def test_best_t_has_the_highest_weighted_mean_log_probability():
     np.testing.assert_allclose([row["score"] for row in table], [0.09, 2.97, 2.53])
     assert table[1]["error"] == 0
     assert all(row["error"] > 0 for row in (table[0], table[2]))
+
+
+@pytest.mark.parametrize(
+    ("dirty", "robust_ties", "expected"), [(False, True, 0), (True, False, 1), (True, True, 2)]
+)
+def test_of_those_that_are_as_good_clean_rows_take_the_largest_t(dirty, robust_ties, expected):
+    """Paired rows differ by 0.1 and more, but their mean by a tenth of its standard error."""
+    noise = np.tile([0.5, -0.5], 50)
+    good = [-1 - noise - 0.01, np.full(100, -1.0), -1 + noise - 0.01, np.full(100, -3.0)]
+    views = [view(v, robust_ties=robust_ties) for v in good]
+    taken, _ = best_of(views, dirty=dirty, candidates=(1.0, 0.9, 0.7, 0.4))
+    assert taken == expected
 
 
 def test_rows_count_as_much_as_they_are_good():

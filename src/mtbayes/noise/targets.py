@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -29,6 +29,9 @@ class WrongTargets:
     high: float
     centres: FloatArray
     width: float
+
+    robust_ties: ClassVar[bool] = False
+    """A t that is too small takes the tails of the noise for wrong targets."""
 
     @property
     def epsilon(self) -> float:
