@@ -14,6 +14,8 @@ from mtbayes.report import REPORTS, claims, page
 from mtbayes.report.spread import curve
 from mtbayes.report.tables import rivals
 
+DOCS = Path(__file__).parents[2] / "docs"
+
 
 def row(method, t, metric, value, epsilon=0.3, seed=0):
     return Row("x", method, "d", 1, t, 1.0, 1.0, epsilon, seed, metric, value)
@@ -159,6 +161,16 @@ def test_markdown_names_its_command_and_mode(out):
 
 
 def test_the_page_in_the_docs_is_what_its_command_writes():
-    docs = Path(__file__).parents[2] / "docs"
     command = "mtbayes report docs/reproduction --markdown docs/reproduction.md"
-    assert (docs / "reproduction.md").read_text() == page.markdown(docs / "reproduction", command)
+    assert (DOCS / "reproduction.md").read_text() == page.markdown(DOCS / "reproduction", command)
+
+
+def test_readme_holds_the_verdicts_on_these_numbers():
+    readme = (DOCS.parent / "README.md").read_text()
+    assert page.within(readme, DOCS / "reproduction") == readme
+    assert "reproduction: begin" in readme
+
+
+def test_text_without_marks_takes_no_verdicts(tmp_path):
+    assert page.within("no marks", tmp_path) is None
+    assert page.within("<!-- reproduction: begin -->", tmp_path) is None

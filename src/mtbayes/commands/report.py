@@ -48,7 +48,11 @@ def report(
         manners.out("The page; DATA's name with -report.html, or FOLDER/report.html, if none."),
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="For a FOLDER: verdicts and tables as Markdown, too.")
+        Path | None,
+        typer.Option(
+            help="For a FOLDER: a page of verdicts and tables as Markdown, too; in a file that "
+            "has the marks `reproduction: begin` and `end`, verdicts between them.",
+        ),
     ] = None,
     seed: manners.Seed = 0,
     force: manners.Force = False,
@@ -98,7 +102,9 @@ def _folder(screen: Screen, folder: Path, out: Path, markdown: Path | None) -> N
         REPORTS[name].draw(folder)
     texts = {out: page.page(folder)}
     if markdown is not None:
-        texts[markdown] = page.markdown(folder, f"mtbayes report {folder} --markdown {markdown}")
+        held = page.within(markdown.read_text("utf-8"), folder) if markdown.exists() else None
+        command = f"mtbayes report {folder} --markdown {markdown}"
+        texts[markdown] = page.markdown(folder, command) if held is None else held
     for path, text in texts.items():
         _write(path, text)
         screen.line(f"{path}")

@@ -47,6 +47,9 @@ expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Se
 clock, summed over the fits, beside whatever else the machine was doing."""
 
 
+_MARKS = "<!-- reproduction: begin -->", "<!-- reproduction: end -->"
+
+
 def there(out: Path) -> list[str]:
     """The experiments whose numbers are in the folder."""
     return [name for name in EXPERIMENTS if any((out / name).glob("*.csv"))]
@@ -68,6 +71,17 @@ def markdown(out: Path, command: str) -> str:
         *(grid.markdown() for name in there(out) for grid in _grids(name, out)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def within(text: str, out: Path) -> str | None:
+    """A text with the verdicts put between its marks; None if it has no marks."""
+    before, begin, rest = text.partition(_MARKS[0])
+    _, end, after = rest.partition(_MARKS[1])
+    if not end:
+        return None
+    lines = ["| claim of the paper | here |", "|---|---|"]
+    lines += [f"| {claim.text} | {claim.verdict} |" for claim in judge(out)]
+    return f"{before}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{after}"
 
 
 def _verdicts(out: Path) -> str:
