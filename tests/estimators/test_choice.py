@@ -29,14 +29,13 @@ class Law(NamedTuple):
     """All that the choice takes of a law."""
 
     epsilon: float
-    robust_ties: bool = False
 
 
-def view(good, wrong=0.0, explained=0.0, epsilon=0.0, robust_ties=False):
+def view(good, wrong=0.0, explained=0.0, epsilon=0.0):
     """Rows with log probabilities `good` that one t holds for wrong with some probability."""
     good = np.asarray(good, float)
     return View(
-        Law(epsilon, robust_ties),
+        Law(epsilon),
         *(np.broadcast_to(v, good.shape).astype(float) for v in (explained, good, wrong)),
     )
 
@@ -108,15 +107,12 @@ def test_best_t_has_the_highest_weighted_mean_log_probability():
     assert all(row["error"] > 0 for row in (table[0], table[2]))
 
 
-@pytest.mark.parametrize(
-    ("dirty", "robust_ties", "expected"), [(False, True, 0), (True, False, 1), (True, True, 2)]
-)
-def test_of_those_that_are_as_good_clean_rows_take_the_largest_t(dirty, robust_ties, expected):
+@pytest.mark.parametrize(("dirty", "expected"), [(False, 0), (True, 1)])
+def test_of_those_that_are_as_good_clean_rows_take_the_largest_t(dirty, expected):
     """Paired rows differ by 0.1 and more, but their mean by a tenth of its standard error."""
     noise = np.tile([0.5, -0.5], 50)
     good = [-1 - noise - 0.01, np.full(100, -1.0), -1 + noise - 0.01, np.full(100, -3.0)]
-    views = [view(v, robust_ties=robust_ties) for v in good]
-    taken, _ = best_of(views, dirty=dirty, candidates=(1.0, 0.9, 0.7, 0.4))
+    taken, _ = best_of([view(v) for v in good], dirty=dirty, candidates=(1.0, 0.9, 0.7, 0.4))
     assert taken == expected
 
 

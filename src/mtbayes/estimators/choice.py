@@ -201,12 +201,9 @@ def compared(
     gap = good[best] - good
     behind = gap @ share
     error = np.sqrt(np.square(gap - behind[:, None]) @ share / weight.sum())
-    # Of those within two standard errors of the best: where rows may well be clean the largest, as
-    # a smaller one costs rows that are merely unusual; else, for some laws, the smallest.
-    tied = np.flatnonzero(behind <= 2 * error).tolist()
-    taken = tied[0]
-    if dirty(best):
-        taken = tied[-1] if views[best].law.robust_ties else best
+    # Where rows may well be clean, the largest t within two standard errors of the best: a smaller
+    # one costs rows that are merely unusual.
+    taken = best if dirty(best) else int(np.flatnonzero(behind <= 2 * error)[0])
     table = [
         {"t": t, "score": float(s), "error": float(e), "contamination": view.law.epsilon}
         for t, s, e, view in zip(candidates, mean, error, views, strict=True)

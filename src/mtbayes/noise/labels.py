@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -41,9 +41,6 @@ class WrongLabels:
     epsilon: float = 0.0
     temperature: float = 1.0
     confusion: FloatArray | None = None
-
-    robust_ties: ClassVar[bool] = True
-    """A temperature mends a t that is too small; nothing mends one that is too large."""
 
     @classmethod
     def fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -42,9 +42,6 @@ class WrongPoints:
     centre: FloatArray
     scale: float = 1.0
     epsilon: float = 0.0
-
-    robust_ties: ClassVar[bool] = False
-    """A t that is too small leaves out what is rare."""
 
     @classmethod
     def of_points(cls, x: Array) -> WrongPoints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -29,9 +29,6 @@ class WrongTargets:
     high: float
     centres: FloatArray
     width: float
-
-    robust_ties: ClassVar[bool] = False
-    """A t that is too small takes the tails of the noise for wrong targets."""
 
     @property
     def epsilon(self) -> float:
