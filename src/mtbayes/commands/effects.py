@@ -19,9 +19,9 @@ from mtbayes.data.kinds import Boolean, Category, Date
 from mtbayes.data.pixels import pixel_columns
 from mtbayes.types import Array, FloatArray
 
-_ROWS = 300  # that are predicted again for each column
+_ROWS = 256  # that are predicted again for each shuffle: one chunk of a predictive
 _REPEATS = 5
-_MANY = 64  # groups, above which one shuffle of each has to do
+_SHUFFLES = 128  # in all, about; where groups are many, each is shuffled less often
 _PATCHES = 8  # on a side of an image, at most
 _POINTS = 15
 _LEAST = 1e-12  # probability
@@ -103,7 +103,7 @@ def importances(
     Shuffled is among good rows as among all, but the cost is counted where rows are good.
     """
     count = len(sample.groups)
-    repeats = _REPEATS if count <= _MANY else 1
+    repeats = max(1, min(_REPEATS, _SHUFFLES // count))
     calls = 0
 
     def score(estimator: Any, places: Array, y: Array, sample_weight: Any) -> dict[str, float]:
