@@ -44,7 +44,12 @@ def of_classes(target="label", labels=("cat", "dog", "owl"), column="weight", gi
                 "why": f"by other rows {given} has 1 %",
                 "cells": {column: cell},
             }
-            for row, p, cell in ((30, 0.99, "10"), (4, 0.9, "9"), (100, 0.5, ""), (2, 0.4, "-1"))
+            for row, p, cell in (
+                (30, 0.99, "0.3"),
+                (4, 0.9, "0.25"),
+                (100, 0.5, ""),
+                (2, 0.4, "-1"),
+            )
         ],
         pictures=rng.uniform(size=(4, 8, 8)),
         brightness=(0.0, 1.0),
