@@ -11,13 +11,12 @@ costs no more there than a row that is wrong.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from mtbayes.estimators.recipe import Recipe
+from mtbayes.estimators.recipe import Place, Recipe
 from mtbayes.estimators.rows import Rows
 from mtbayes.noise import WrongLabels, mixture_shares
 from mtbayes.predictive import predictive
@@ -57,17 +56,17 @@ def choose(
     candidates: tuple[float, ...],
     key: Array,
     *,
-    checkpoint: Path | None = None,
+    place: Place = Place(),  # noqa: B008  a constant
     tell: Callable[[float], None] = lambda _: None,
 ) -> Choice:
     """Compare all `candidates` on some folds, then fit the others with the best.
 
-    checkpoint: a folder; tell: hears the share that is done
+    place: of checkpoints; tell: hears the share that is done
     """
     fold = folds(rows, jax.random.fold_in(key, 0))
     count = int(fold.max()) + 1
     looked = count if len(candidates) == 1 or len(rows.y) < 1000 else 2
-    work = _Folds(recipe, rows, fold, key, checkpoint, tell)
+    work = _Folds(recipe, rows, fold, key, place, tell)
     work.total = looked * work.cost(len(candidates)) + (count - looked) * work.cost(1)
     parts = [work.fits(k, candidates) for k in range(looked)]
     seen = fold < looked
@@ -93,11 +92,11 @@ class _Folds:
         rows: Rows,
         fold: FloatArray,
         key: Array,
-        checkpoint: Path | None,
+        place: Place,
         tell: Callable[[float], None],
     ) -> None:
         self.recipe, self.rows, self.fold, self.key = recipe, rows, fold, key
-        self.checkpoint, self.tell = checkpoint, tell
+        self.place, self.tell = place, tell
         self.chunk = max(1, round(_SHARE * recipe.epochs / 2))
         self.first = self.chunk * max(1, round(recipe.epochs / self.chunk) - 2)
         self.total, self.done = 0, 0
@@ -128,7 +127,7 @@ class _Folds:
             epochs=epochs,
             start=start,
             chunk=self.chunk,
-            checkpoint=None if self.checkpoint is None else self.checkpoint / name,
+            checkpoint=self.place.file(name),
             callback=lambda p: self.tell((before + epochs * p.share) / self.total),
         )
         self.done += epochs

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtbayes.data.stream import is_streamed
 from mtbayes.errors import InvalidInput
+from mtbayes.estimators.blocks import blocks_of, by_blocks
+from mtbayes.estimators.recipe import Place
 from mtbayes.estimators.rows import Rows
-from mtbayes.estimators.streamed import fit_stream
 from mtbayes.estimators.supervised import Supervised
 from mtbayes.likelihoods import Categorical
 from mtbayes.mixtures import ClassPredictive
@@ -100,22 +101,28 @@ class RobustClassifier(ClassifierMixin, Supervised):
     _risks = ("error", "log_t")
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+        mesh: Any = None,
     ) -> RobustClassifier:
         """Learn from rows X and labels y.
 
+        X : rows; or, where they do not fit in memory, a `pyarrow` data set, a path that it opens
+            or an iterator of record batches, with y and sample_weight the names of columns; a
+            `numpy.memmap`; or a `Stream` (docs/scale.md)
         sample_weight : how often each row counts
         checkpoint : a folder; a fit that was killed goes on from there
+        mesh : a `jax.sharding.Mesh`, whose devices share the rows of each step
         """
-        self._check_parameters()
-        if is_streamed(X):
-            fit_stream(self, X, y, sample_weight, checkpoint)
-        else:
-            self._fit_rows(X, y, sample_weight, checkpoint)
+        self._fit_any(X, y, sample_weight, Place.of(checkpoint, mesh))
         return self
 
     def _fit_rows(
-        self, x: Any, y: Any, sample_weight: Any, checkpoint: Any, classes: Any = None
+        self, x: Any, y: Any, sample_weight: Any, place: Place, classes: Any = None
     ) -> None:
         x, y = self._checked(x, y, reset=True)
         check_classification_targets(y)
@@ -128,7 +135,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
         if self.warm_start and hasattr(self, "state_"):
             self._check_same(classes, "y", "Set warm_start=False to start anew.")
         self.classes_ = classes
-        self._fit(x, self._codes(y), sample_weight, checkpoint)
+        self._fit(x, self._codes(y), sample_weight, place)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -149,7 +156,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
             raise InvalidInput("classes must hold at least 2 labels, got 1. Name them all.")
         codes = self._codes(y)
         if first:
-            self._fit(x, codes, sample_weight, None)
+            self._fit(x, codes, sample_weight, Place())
         else:
             self._go_on(x, codes, sample_weight)
         return self
@@ -193,29 +200,45 @@ class RobustClassifier(ClassifierMixin, Supervised):
         result: ClassPredictive = self._predictive(X)
         return result
 
+    @by_blocks
     def predict(self, X: Any) -> Array:
         """The most probable label of each row."""
         labels = self.predictive(X).labels
         return self.classes_[labels]
 
+    @by_blocks
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of each class, [n, C]."""
         return self.predictive(X).probs
 
+    @by_blocks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Log probability of each class, [n, C]."""
         return np.asarray(self.predictive(X).log_probs, float)
 
+    @by_blocks
     def decision_function(self, X: Any) -> FloatArray:
         """Log odds of the second of two classes, [n]; log probabilities of more, [n, C]."""
         logs = self.predict_log_proba(X)
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
+    @by_blocks
     def uncertainty(self, X: Any) -> Uncertainty:
         """Entropy of each row's label, split into noise and dispute among the members."""
         found = self.predictive(X)
         return Uncertainty(np.asarray(found.aleatoric, float), found.epistemic)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted."""
+        if not is_streamed(X):
+            return float(super().score(X, y, sample_weight))
+        right = total = 0.0
+        for block in blocks_of(self, X, y, sample_weight):
+            right += float(block.weight @ (self.predict(block) == block.y))
+            total += float(block.weight.sum(dtype=float))
+        return right / total
+
+    @by_blocks
     def find_outliers(self, X: Any, y: Any) -> Outliers:
         """Which of new rows have a wrong label, and what it should be."""
         check_is_fitted(self)

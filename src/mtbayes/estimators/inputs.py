@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mtbayes import _check
+from mtbayes.data.pieces import Block
 from mtbayes.errors import InvalidInput
 from mtbayes.types import Array, FloatArray
 
@@ -25,6 +27,10 @@ def checked(
     estimator: Any, x: Any, *, images: bool, y_numeric: bool = False, **options: Any
 ) -> tuple[Any, ...]:
     """(X,) or (X, y) by scikit-learn's rules, X in double precision, and y too if `y_numeric`."""
+    if isinstance(x, Block):  # whose columns were chosen by their names
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            return checked(estimator, x.x, images=images, y_numeric=y_numeric, **options)
     if issparse(x):
         raise InvalidInput(
             "X must be dense, got a sparse matrix. Use X.toarray(), and in a pipeline "

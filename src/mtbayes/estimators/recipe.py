@@ -7,10 +7,33 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtbayes.criteria import Criterion
+from mtbayes.errors import InvalidInput
 from mtbayes.estimators.rows import Rows
 from mtbayes.solve.checkpoint import Checkpoint
 from mtbayes.solve.gradient import Progress, Training, run
 from mtbayes.types import Array, FloatArray, Solution
+
+
+class Place(NamedTuple):
+    """Where an estimator's fits run and are kept.
+
+    folder: of checkpoints, or None; mesh: of devices that share the rows of a step, or None
+    """
+
+    folder: Path | None = None
+    mesh: Any = None
+
+    @classmethod
+    def of(cls, checkpoint: Any, mesh: Any) -> Place:
+        """What a user gives."""
+        folder = None if checkpoint is None else Path(checkpoint)
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"checkpoint must be a folder, got the file {folder}.")
+        return cls(folder, mesh)
+
+    def file(self, name: str) -> Path | None:
+        """The checkpoint of one fit."""
+        return None if self.folder is None else self.folder / name
 
 
 class Recipe(NamedTuple):
@@ -24,6 +47,7 @@ class Recipe(NamedTuple):
     epochs: int
     batch_size: int
     learning_rate: float
+    mesh: Any = None
 
     def fit(
         self,
@@ -59,6 +83,7 @@ class Recipe(NamedTuple):
             epochs=self.epochs if epochs is None else epochs,
             batch_size=self.batch_size,
             start=start,
+            mesh=self.mesh,
             chunk=chunk,
         )
         saved = None if checkpoint is None else Checkpoint(checkpoint, training.fingerprint())

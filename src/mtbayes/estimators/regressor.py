@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
 from mtbayes.data.stream import is_streamed
+from mtbayes.estimators.blocks import blocks_of, by_blocks
 from mtbayes.estimators.classifier import Outliers, Uncertainty
+from mtbayes.estimators.recipe import Place
 from mtbayes.estimators.rows import Rows
 from mtbayes.estimators.scaling import Targets
-from mtbayes.estimators.streamed import fit_stream
 from mtbayes.estimators.supervised import Supervised
 from mtbayes.likelihoods import Gaussian
 from mtbayes.mixtures import GaussianPredictive
@@ -91,25 +92,31 @@ class RobustRegressor(RegressorMixin, Supervised):
         self.noise = noise
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+        mesh: Any = None,
     ) -> RobustRegressor:
         """Learn from rows X and targets y.
 
+        X : rows; or, where they do not fit in memory, a `pyarrow` data set, a path that it opens
+            or an iterator of record batches, with y and sample_weight the names of columns; a
+            `numpy.memmap`; or a `Stream` (docs/scale.md)
         sample_weight : how often each row counts
         checkpoint : a folder; a fit that was killed goes on from there
+        mesh : a `jax.sharding.Mesh`, whose devices share the rows of each step
         """
-        self._check_parameters()
-        if is_streamed(X):
-            fit_stream(self, X, y, sample_weight, checkpoint)
-        else:
-            self._fit_rows(X, y, sample_weight, checkpoint)
+        self._fit_any(X, y, sample_weight, Place.of(checkpoint, mesh))
         return self
 
     def _fit_rows(
-        self, x: Any, y: Any, sample_weight: Any, checkpoint: Any, classes: Any = None
+        self, x: Any, y: Any, sample_weight: Any, place: Place, classes: Any = None
     ) -> None:
         x, y = self._checked(x, y, reset=True, y_numeric=True)
-        self._fit(x, y, sample_weight, checkpoint)
+        self._fit(x, y, sample_weight, place)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:
         """Learn from more rows: the posterior so far is the prior for them."""
@@ -117,7 +124,7 @@ class RobustRegressor(RegressorMixin, Supervised):
         self._check_parameters()
         x, y = self._checked(X, y, reset=first, y_numeric=True)
         if first:
-            self._fit(x, y, sample_weight, None)
+            self._fit(x, y, sample_weight, Place())
         else:
             self._go_on(x, y, sample_weight)
         return self
@@ -154,16 +161,19 @@ class RobustRegressor(RegressorMixin, Supervised):
         means = self.targets_.centre + scale * np.asarray(found.means, float)
         return GaussianPredictive(means, scale * np.asarray(found.stds, float))
 
+    @by_blocks
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of each row, and its standard deviation if asked for."""
         found = self._predictive(X)
         mean = self.targets_.centre + self.targets_.scale * found.mean
         return (mean, self.targets_.scale * found.std) if return_std else mean
 
+    @by_blocks
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Low and high end of the central interval that holds the target with that probability."""
         return self.predictive(X).interval(coverage)
 
+    @by_blocks
     def predict_quantiles(self, X: Any, alpha: Any) -> FloatArray:
         """Quantiles: [n] for a number alpha, [n, k] for k of them."""
         return self.predictive(X).quantile(alpha)
@@ -173,12 +183,14 @@ class RobustRegressor(RegressorMixin, Supervised):
         seed = check_random_state(random_state).randint(2**31)
         return self.predictive(X).sample(jax.random.key(seed), size)
 
+    @by_blocks
     def log_prob(self, X: Any, y: Any) -> FloatArray:
         """Log density of targets y, [n]."""
         found = self._predictive(X)
         z = self.targets_.apply(_check.finite("y", y, "Drop such rows first."))
         return np.asarray(found.log_prob(z) - np.log(self.targets_.scale))
 
+    @by_blocks
     def uncertainty(self, X: Any) -> Uncertainty:
         """Variance of each row's target, split into noise and dispute among the members."""
         found = self._predictive(X)
@@ -188,6 +200,19 @@ class RobustRegressor(RegressorMixin, Supervised):
                 np.square(self.targets_.scale * np.sqrt(found.epistemic)),
             )
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R²: the share of the targets' variance that the predicted means explain."""
+        if not is_streamed(X):
+            return float(super().score(X, y, sample_weight))
+        sums = np.zeros(4)
+        for block in blocks_of(self, X, y, sample_weight):
+            error = (block.y - self.predict(block)) / self.targets_.scale
+            z = (block.y - self.targets_.centre) / self.targets_.scale
+            sums += np.stack([np.ones(len(z)), z, z**2, error**2]) @ block.weight.astype(float)
+        total, first, second, wrong = sums
+        return float(1 - wrong / (second - first**2 / total))
+
+    @by_blocks
     def find_outliers(self, X: Any, y: Any) -> Outliers:
         """Which of new rows have a wrong target, and what it should be."""
         check_is_fitted(self)

@@ -7,7 +7,6 @@ final fit then reads all rows, and the law is calibrated anew on it.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,9 +16,11 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from mtbayes import _check
-from mtbayes.data.stream import Block, Stream, open_stream
+from mtbayes.data.pieces import Block, Stream
+from mtbayes.data.stream import open_stream
 from mtbayes.estimators.influence import forget
 from mtbayes.estimators.progress import in_words
+from mtbayes.estimators.recipe import Place
 from mtbayes.estimators.rows import Rows
 from mtbayes.types import Array
 
@@ -28,17 +29,17 @@ SAMPLE = 50_000
 _STEPS = 30_000  # of the fit to all rows with epochs="auto", at least, and at least one epoch
 
 
-def fit_stream(estimator: Any, x: Any, y: Any, sample_weight: Any, checkpoint: Any) -> None:
+def fit_stream(estimator: Any, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
     """Learn from a data set, an array on disk or an iterator of record batches."""
     stream = open_stream(x, y, sample_weight)
     seed = check_random_state(estimator.random_state).randint(2**31)
     which, sample, labels = _surveyed(stream, seed, is_classifier(estimator))
-    estimator._fit_rows(sample.x, sample.y, sample.weight, checkpoint, labels)
+    estimator._fit_rows(sample.x, sample.y, sample.weight, place, labels)
     estimator.sampled_ = which
     if stream.names is not None:
         estimator.feature_names_in_ = np.array(stream.names, object)
     if len(stream) > SAMPLE:
-        _all_rows(estimator, stream, sample, seed, checkpoint)
+        _all_rows(estimator, stream, sample, seed, place)
 
 
 def _surveyed(stream: Stream, seed: int, classes: bool) -> tuple[Array, Block, Array | None]:
@@ -54,14 +55,14 @@ def _surveyed(stream: Stream, seed: int, classes: bool) -> tuple[Array, Block, A
     return which, sample, np.unique(np.concatenate(labels)) if classes else None
 
 
-def _all_rows(estimator: Any, stream: Stream, sample: Block, seed: int, checkpoint: Any) -> None:
+def _all_rows(estimator: Any, stream: Stream, sample: Block, seed: int, place: Place) -> None:
     """The final fit, from where that of the sample has ended, and the law beside it."""
 
     def coded(block: Block) -> Block:
         x = _check.finite("X", block.x, "Impute or drop such rows first.")
         return Block(estimator.features_.apply(x), estimator._targets(block.y), block.weight)
 
-    recipe = estimator._recipe(len(stream), estimator._prior())
+    recipe = estimator._recipe(len(stream), estimator._prior())._replace(mesh=place.mesh)
     if estimator.epochs == "auto":
         batches = math.ceil(len(stream) / recipe.batch_size)
         recipe = recipe._replace(epochs=max(1, math.ceil(_STEPS / batches)))
@@ -71,7 +72,7 @@ def _all_rows(estimator: Any, stream: Stream, sample: Block, seed: int, checkpoi
             estimator.t_,
             jax.random.key(seed),
             start=jax.tree.map(jnp.asarray, estimator.state_),
-            checkpoint=None if checkpoint is None else Path(checkpoint) / "all",
+            checkpoint=place.file("all"),
             callback=lambda p: tell(p.share, in_words(p.terms)),
         )
     forget(estimator)

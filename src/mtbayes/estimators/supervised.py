@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
+from mtbayes.data.stream import is_streamed
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
 from mtbayes.estimators.base import DRAWS, ENOUGH, Robust
@@ -23,8 +24,10 @@ from mtbayes.estimators.certificate import certify
 from mtbayes.estimators.choice import Choice, choose
 from mtbayes.estimators.influence import Harm, forget, harm, remember
 from mtbayes.estimators.progress import in_words
+from mtbayes.estimators.recipe import Place
 from mtbayes.estimators.rows import Rows, distinct
 from mtbayes.estimators.scaling import Features
+from mtbayes.estimators.streamed import fit_stream
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
 from mtbayes.posteriors import Mixture, Prior, mean_field, prior
@@ -91,7 +94,7 @@ class Supervised(Robust):
 
     @abstractmethod
     def _fit_rows(
-        self, x: Any, y: Any, sample_weight: Any, checkpoint: Any, classes: Any = None
+        self, x: Any, y: Any, sample_weight: Any, place: Place, classes: Any = None
     ) -> None:
         """Learn from rows in memory; classes: the labels there are, where y may lack some."""
 
@@ -113,7 +116,13 @@ class Supervised(Robust):
 
     # Fitting.
 
-    def _fit(self, x: Array, y: Array, sample_weight: Any, checkpoint: Any) -> None:
+    def _fit_any(self, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
+        """Learn from rows in memory or elsewhere."""
+        self._check_parameters()
+        learn = partial(fit_stream, self) if is_streamed(x) else self._fit_rows
+        learn(x, y, sample_weight, place)
+
+    def _fit(self, x: Array, y: Array, sample_weight: Any, place: Place) -> None:
         """Learn from checked rows; y as the user gave it, in one shape."""
         weight = inputs.weights(sample_weight, x)
         remember(self, x, y, weight)
@@ -128,7 +137,7 @@ class Supervised(Robust):
             )
         rows = Rows(self.features_.apply(rows.x), self._coded(rows.y), rows.weight)
         start = jax.tree.map(jnp.asarray, self.state_) if warm else None
-        self._tell_about(x, y, inverse, *self._learn(rows, checkpoint, start))
+        self._tell_about(x, y, inverse, *self._learn(rows, place, start))
 
     def _begin(self, rows: Rows) -> None:
         """Set the units, and the network for them."""
@@ -144,14 +153,11 @@ class Supervised(Robust):
         return Model(self._network(shape), self._likelihood())
 
     def _learn(
-        self, rows: Rows, checkpoint: Any, start: Any
+        self, rows: Rows, place: Place, start: Any
     ) -> tuple[dict[str, FloatArray], FloatArray]:
         """Choose t, and fit all rows with it; what is known about each row, and its weight."""
         key = jax.random.key(check_random_state(self.random_state).randint(2**31))
-        folder = None if checkpoint is None else Path(checkpoint)
-        if folder is not None and folder.exists() and not folder.is_dir():
-            raise InvalidInput(f"checkpoint must be a folder, got the file {folder}.")
-        recipe = self._recipe(len(rows.y), self._prior())
+        recipe = self._recipe(len(rows.y), self._prior())._replace(mesh=place.mesh)
         candidates = self._candidates
         with self._bar() as tell:
             chosen: Choice | None = None
@@ -161,7 +167,7 @@ class Supervised(Robust):
                     rows,
                     candidates,
                     jax.random.fold_in(key, 0),
-                    checkpoint=folder,
+                    place=place,
                     tell=lambda share: tell(0.6 * share),
                 )
             t = candidates[0] if chosen is None else chosen.t
@@ -170,7 +176,7 @@ class Supervised(Robust):
                 t,
                 jax.random.fold_in(key, 1),
                 start=start,
-                checkpoint=None if folder is None else folder / "final",
+                checkpoint=place.file("final"),
                 callback=lambda p: tell(0.6 + 0.4 * p.share, in_words(p.terms)),
             )
         self.t_ = t

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from mtbayes.errors import InvalidInput
@@ -43,14 +44,17 @@ class Devices(NamedTuple):
         kinds = (AxisType.Auto,) * len(mesh.axis_names)
         return cls(Mesh(mesh.devices, mesh.axis_names, axis_types=kinds))
 
+    @property
+    def sharing(self) -> int:
+        """Devices that share the rows of a batch."""
+        return 1 if self.mesh is None else int(self.mesh.shape[self.mesh.axis_names[0]])
+
     def _check(self, size: int) -> None:
         """A batch can be shared out evenly."""
-        assert self.mesh is not None
-        count = self.mesh.shape[self.mesh.axis_names[0]]
-        if size % count:
+        if size % self.sharing:
             raise InvalidInput(
-                f"batch_size must be a multiple of the {count} devices that share its rows, got "
-                f"{size}. Try {count * max(1, round(size / count))}."
+                f"batch_size must be a multiple of the {self.sharing} devices that share its rows, "
+                f"got {size}. Try {self.sharing * max(1, round(size / self.sharing))}."
             )
 
     def share(self, size: int) -> slice:
@@ -93,6 +97,18 @@ class Devices(NamedTuple):
             return jax.make_array_from_callback(own.shape, by, lambda index: own[index])
 
         return jax.tree.map(put, tree)
+
+
+def agreed(chunk: int, checkpoint: Any) -> None:
+    """All processes go on from one checkpoint; none of them writes before all have read it."""
+    if jax.process_count() == 1:
+        return
+    found = multihost_utils.process_allgather(np.array(chunk)).tolist()
+    if len(set(found)) > 1:
+        raise InvalidInput(
+            f"checkpoint must be on a file system that all processes share, got {checkpoint} after "
+            f"{found} chunks in processes 0, 1, .... Name a shared folder."
+        )
 
 
 @contextmanager

@@ -7,6 +7,7 @@ shuffled, or rows that are split over devices, end in the same parameters as row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -17,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mtbayes import _check
-from mtbayes.data.stream import Block, Order, Stream, is_streamed, open_stream, rechunked
+from mtbayes.data.pieces import Block, Order, Stream, rechunked
+from mtbayes.data.stream import is_streamed, open_stream
 from mtbayes.errors import InvalidInput
 from mtbayes.models import LogLik
 from mtbayes.solve.checkpoint import describe
@@ -246,13 +248,19 @@ def feed_of(
     devices = Devices.of(mesh)
     if is_streamed(x):
         stream = open_stream(x, y, weight)
-        size = min(batch_size, len(stream))
+        shares = math.lcm(stream.lanes, devices.sharing)
+        size = _size(batch_size, len(stream), shares)
         return Streamed(stream, model, size, how, devices)
     x, y = checked_rows(model, x, y)
-    weights, size = _check.row_weights(weight, len(x)), min(batch_size, len(x))
+    weights, size = _check.row_weights(weight, len(x)), _size(batch_size, len(x), devices.sharing)
     if mesh is None:
         return Resident(x, y, weights, size, how)
     return Split(x, y, weights, size, how, devices)
+
+
+def _size(batch_size: int, rows: int, shares: int) -> int:
+    """Rows a step: no more than there are, but as many for each share."""
+    return min(batch_size, shares * -(-rows // shares))
 
 
 def _streamed(

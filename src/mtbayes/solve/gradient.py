@@ -21,7 +21,7 @@ from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.solve.checkpoint import Checkpoint, describe
 from mtbayes.solve.checks import check_groups, check_parts, checked_rows
-from mtbayes.solve.devices import together
+from mtbayes.solve.devices import agreed, together
 from mtbayes.solve.feed import How, feed_of
 from mtbayes.solve.program import Hyper, Settings, State, Terms, row_losses, starter
 from mtbayes.types import Array, Solution, Status
@@ -245,6 +245,8 @@ def _run(
     plan, trace = training.plan, list[list[float]]()
     if saved is not None:
         (state, best), done, trace, scores = saved.restore((state, best))
+        if training.feed.mesh is not None:
+            agreed(done, saved.path)
         if watch is not None:
             watch.scores = scores
     for rows in training.feed.chunks(done):
