@@ -1,7 +1,9 @@
-"""The command on files: does `audit` find swapped labels, how much memory does `predict` need.
+"""The command on files: does `audit` find swapped labels, how much memory does `predict` need, do
+the scores of `compare` on dirty rows rank methods as clean rows would.
 
 python benchmarks/command.py audit [--seeds 3]
 python benchmarks/command.py predict [--rows 2000000]
+python benchmarks/command.py compare [--seeds 3]
 """
 
 import argparse
@@ -16,6 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 from sklearn.datasets import load_breast_cancer, load_digits
+
+from mtbayes.commands.compare import ALL, BELIEVED, Comparison, cells_of, split
+from mtbayes.commands.methods import METHODS
+from mtbayes.commands.model import Settings
+from mtbayes.commands.scores import Trial, scores
+from mtbayes.experiments.runner import compute
 
 MTBAYES = Path(sys.executable).with_name("mtbayes")
 
@@ -83,14 +91,46 @@ def predict(folder, rows):
           f"peak memory {int(told.stdout) / 1e6:.2f} GB")  # fmt: skip
 
 
+def compare(folder, splits):
+    """Scores on dirty test rows beside those on the same rows with their true labels."""
+    data = load_breast_cancer()
+    rng, y = np.random.default_rng(0), data.target.copy()
+    rows = rng.choice(len(y), round(0.1 * len(y)), replace=False)
+    y[rows] = 1 - y[rows]
+    cells = cells_of(data.data, y, 2, splits, Settings("auto", 10, None, 0))
+    contents = compute(cells, folder, lambda share, what: print(f"{share:.0%} {what}", flush=True))
+    tests = [split(y, 2, 0, r) for r in range(splits)]
+    trials = [Trial(y[test], {}) for test in tests]
+    for cell, content in zip(cells, contents, strict=True):
+        told = content["tables"]["told"]
+        trials[cell.repeat].told[cell.method] = {k: np.array(v) for k, v in told.items()}
+    found = Comparison.of(trials, len(y))
+    print(
+        "| method | accuracy: as given | by trust | true | log score: as given | by trust | true |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for method in METHODS:
+        true = [
+            scores(trial.told[method], data.target[test], np.ones(len(test)), None)
+            for trial, test in zip(trials, tests, strict=True)
+        ]
+        cells = []
+        for name, form in (("accuracy", "{:.3f}"), ("log score", "{:.3f}")):
+            dirty = [found.values[kind][method][name].mean() for kind in (ALL, BELIEVED)]
+            cells += [form.format(v) for v in (*dirty, np.mean([t[name] for t in true]))]
+        print(f"| {method} | {' | '.join(cells)} |")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["audit", "predict"])
+    parser.add_argument("what", choices=["audit", "predict", "compare"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=2_000_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         if options.what == "audit":
             audit(Path(place), options.seeds)
+        elif options.what == "compare":
+            compare(Path(place), options.seeds)
         else:
             predict(Path(place), options.rows)

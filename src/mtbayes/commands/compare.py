@@ -281,11 +281,12 @@ def _show(screen: Screen, found: Comparison, rows: int, seconds: dict[str, float
     )
     for kind, named in found.values.items():
         table = Table(kind, box=None, pad_edge=False, padding=(0, 1))
-        for name in (*(score.name for score in found.scores), "s/fit"):
+        last = ["s/fit"] if kind == ALL else []
+        for name in (*(score.name for score in found.scores), *last):
             table.add_column(name, justify="right", no_wrap=True)
         for method, values in named.items():
-            cells = (_cell(values[score.name], score) for score in found.scores)
-            table.add_row(method, *cells, f"{seconds[method]:.1f}")
+            cells = [_cell(values[score.name], score) for score in found.scores]
+            table.add_row(method, *cells, *([f"{seconds[method]:.1f}"] if last else []))
         screen.line()
         screen.table(table)
     screen.line()
@@ -298,7 +299,7 @@ def _show(screen: Screen, found: Comparison, rows: int, seconds: dict[str, float
 
 
 def _cell(values: FloatArray, score: Score) -> str:
-    """Mean ± sd, to two digits of the sd."""
+    """Mean ± sd, to two digits of the sd; shares to a tenth of a per cent."""
     spread = _spread(values)
     if spread is None:
         return "-"
@@ -307,4 +308,5 @@ def _cell(values: FloatArray, score: Score) -> str:
     if abs(mean) >= 1e6:
         return f"{mean:.3g}{f' ± {sd:.2g}' if 'sd' in spread else ''}"
     digits = min(6, max(0, 1 - math.floor(math.log10(sd)))) if sd > 0 else 3
+    digits = 1 if score.unit else digits
     return f"{mean:.{digits}f}{f' ± {sd:.{digits}f}' if 'sd' in spread else ''}{end}"
