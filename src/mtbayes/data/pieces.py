@@ -131,7 +131,7 @@ class Stream:
         if order.seed is not None:
             random = np.random.default_rng([*order.seed, epoch, lane])
             parts = [parts[i] for i in random.permutation(len(parts))]
-        begun = skip // order.window * order.window
+        begun = skip if order.seed is None else skip // order.window * order.window
         left = begun
         while parts and parts[0].rows <= left:  # these need not even be read
             left -= parts.pop(0).rows

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+import weakref
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -47,8 +49,8 @@ def open_stream(
     """Rows of a source that need not fit in memory.
 
     source: a `pyarrow.dataset.Dataset`, the path of a file or folder that `pyarrow.dataset` opens,
-        an iterator of record batches (copied to a temporary file, once), or an array such as
-        `numpy.memmap`, rows first
+        an iterator of record batches or a data set that is filtered (both copied to a temporary
+        file, once), or an array such as `numpy.memmap`, rows first
     target: the name of a column, which is not a feature; for an array, the targets
     weight: how often each row counts: the name of a column, or an array
     features: names of columns, in order; by default all others
@@ -75,9 +77,9 @@ def open_features(source: Any, features: Any = None) -> Stream:
 
 
 def _of_columns(source: Any, decode: Any, lanes: int, *, weighted: bool) -> Stream:
-    dataset, folder = _dataset(source)
+    dataset = _dataset(source)
     names = decode.features(dataset.schema) if isinstance(decode, Columns) else None
-    pieces = tuple(_of_dataset(dataset, folder, decode))
+    pieces = tuple(_of_dataset(dataset, decode))
     return _opened(Stream(pieces, lanes, weighted=weighted, names=names))
 
 
@@ -105,43 +107,48 @@ def _of_array(x: Any, y: Any, weight: Any) -> Iterator[Piece]:
         yield Piece(end - begin, name, partial(blocks, begin, end))
 
 
-def _dataset(source: Any) -> tuple[Any, Any]:
-    """The data set, and what must live as long as it does."""
+def _dataset(source: Any) -> Any:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     if isinstance(source, ds.Dataset):
-        return source, None
+        try:
+            source.get_fragments()
+        except ValueError:  # of a data set that is filtered, whose rows nobody has counted
+            return _spooled(source.to_batches())
+        return source
     if isinstance(source, Iterator | pa.RecordBatchReader):
         return _spooled(source)
     try:
-        return ds.dataset(source, partitioning="hive"), None
+        arrow = str(source).endswith((".arrow", ".feather", ".ipc"))
+        return ds.dataset(source, format="ipc" if arrow else "parquet", partitioning="hive")
     except (FileNotFoundError, pa.ArrowException, TypeError, OSError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInput(
             f"data must be a file or folder that pyarrow.dataset opens, got {source!r}: {reason}. "
-            "Name a Parquet file or a folder of them."
+            "Name a Parquet or Feather file, or a folder of Parquet files."
         ) from None
 
 
-def _spooled(batches: Iterator[Any]) -> tuple[Any, Any]:
-    """Record batches as a data set of one temporary file, and its folder."""
+def _spooled(batches: Iterator[Any]) -> Any:
+    """Record batches as a data set of one temporary file, which goes when the data set goes."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     first = next(iter(batches), None)
     if first is None:
         raise InvalidInput("rows must be at least one, got an iterator without batches.")
-    folder = tempfile.TemporaryDirectory(prefix="mtbayes-")
-    path = str(Path(folder.name) / "rows.arrow")
-    with pa.ipc.new_file(path, first.schema) as file:
+    descriptor, path = tempfile.mkstemp(".arrow", "mtbayes-")
+    with os.fdopen(descriptor, "wb") as raw, pa.ipc.new_file(raw, first.schema) as file:
         file.write(first)
         for batch in batches:
             file.write(batch)
-    return ds.dataset(path, format="ipc"), folder
+    dataset = ds.dataset(path, format="ipc")
+    weakref.finalize(dataset, Path(path).unlink, missing_ok=True)
+    return dataset
 
 
-def _of_dataset(dataset: Any, folder: Any, decode: Any) -> Iterator[Piece]:
+def _of_dataset(dataset: Any, decode: Any) -> Iterator[Piece]:
     import pyarrow as pa
 
     columns = decode.needed(dataset.schema) if isinstance(decode, Columns) else None
@@ -155,7 +162,7 @@ def _of_dataset(dataset: Any, folder: Any, decode: Any) -> Iterator[Piece]:
                 f"{_name(fragment)} must be readable, got: {reason}. Mend or remove it."
             ) from None
 
-        def blocks(fragment: Any = fragment, _alive: Any = folder) -> Iterator[Block]:
+        def blocks(fragment: Any = fragment) -> Iterator[Block]:
             for batch in fragment.to_batches(
                 schema=dataset.schema, columns=columns, batch_size=BLOCK
             ):
