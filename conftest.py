@@ -1,0 +1,16 @@
+"""Programs compiled by one test are read by others: most of the tests' time is compilation.
+
+They are kept below `.pytest_cache`, for the other workers and for the next run.
+"""
+
+import os
+from pathlib import Path
+
+# Before JAX is imported, and for the processes that tests start.
+_CACHE = {
+    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parent / ".pytest_cache" / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+for name, value in _CACHE.items():
+    os.environ.setdefault(name, value)
