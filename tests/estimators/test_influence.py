@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 import mtbayes
-from mtbayes import InvalidInput, RobustClassifier, RobustDensity, RobustRegressor
+from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
 from mtbayes.data.contamination import flip_labels
 
 SETTINGS = {"hidden": (6,), "t": 1.0, "m": 2, "epochs": 60, "random_state": 0}
@@ -75,10 +75,6 @@ def test_bad_input_is_named(problem):
         model.influence(x_test, y_test, curvature="hessian")
     with pytest.raises(InvalidInput, match="sample_weight must come with X and y"):
         model.influence(x_test, y_test, sample_weight=np.ones(200))
-    cloud = RobustDensity()
-    cloud.members_ = np.ones((2, 1, 2))
-    with pytest.raises(InvalidInput, match="RobustDensity keeps its members alone"):
-        cloud.influence(x_test, y_test)
 
 
 @pytest.mark.slow

@@ -70,11 +70,6 @@ def harm(
 ) -> Harm:
     """The harm of each training row to test rows, by a fitted estimator."""
     check_is_fitted(estimator)
-    if not hasattr(estimator, "state_"):
-        raise InvalidInput(
-            f"influence needs a posterior, and {type(estimator).__name__} keeps its members alone. "
-            "Fit the model with mtbayes.fit and use mtbayes.theory.influence."
-        )
     _check.count(draws, "draws", "50 is the default.")
     if not isinstance(curvature, Curvature | None):
         raise InvalidInput(
