@@ -123,7 +123,7 @@ def test_what_is_no_table_is_refused_in_a_line(file, content, name, said):
 
 
 def test_what_is_no_file(tmp_path):
-    with pytest.raises(InvalidInput, match="the folder"):
+    with pytest.raises(InvalidInput, match="folder must hold files"):
         open_table(tmp_path)
     with pytest.raises(InvalidInput, match="must exist"):
         open_table(tmp_path / "none.csv")

@@ -52,14 +52,14 @@ def compare(
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
         path = new_file(out or Path(f"{stem(data)}-compare.csv"), force, (".csv",))
-        from mtbayes.commands.model import Settings, read_file
+        from mtbayes.commands.model import Settings, opened, read_file
         from mtbayes.commands.scores import Trial
         from mtbayes.estimators.progress import bar
         from mtbayes.experiments.runner import compute
 
         settings = Settings(t, m, epochs, seed)
         settings.check()
-        schema, rows = read_file(screen, data, target, task)
+        schema, rows = read_file(screen, opened(screen, data), target, task)
         y, classes = _coded(rows.y, schema.task)
         cells = cells_of(rows.x, y, classes, repeats, settings)
         with unfinished(path, resume) as done, bar("comparing", shown=screen.bars) as tell:

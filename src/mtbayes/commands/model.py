@@ -112,26 +112,35 @@ def learn(
     screen: Screen, data: Path, target: str, task: str | None, settings: Settings, checkpoint: Any
 ) -> tuple[TableModel, Rows]:
     """Fit a file; what is guessed and left out is said aloud."""
+    from mtbayes.commands.large import is_large, learn_large
+
     settings.check()
-    schema, rows = read_file(screen, data, target, task)
+    source = opened(screen, data)
+    if is_large(source):
+        return learn_large(screen, source, target, task, settings, checkpoint)
+    schema, rows = read_file(screen, source, target, task)
     estimator = settings.estimator(schema.task, verbose=screen.bars)
     estimator.fit(rows.x, rows.y, checkpoint=checkpoint)
     return TableModel(estimator, schema, mark(rows)), rows
 
 
-def read_file(screen: Screen, data: Path, target: str, task: str | None) -> tuple[Schema, Rows]:
+def read_file(screen: Screen, source: Source, target: str, task: str | None) -> tuple[Schema, Rows]:
     """A file to learn from, and how it was read; the task is said aloud."""
-    if task is not None and task not in TASKS:
-        raise BadUsage(
-            f"task must be classes or number, got {task!r}. Leave it out to have it guessed."
-        )
-    source = opened(screen, data)
+    check_task(task)
     usage(check_target, source.names, target)
     table = source.table()
     schema = learn_schema(table, target, task, source.decimal)
     rows = rows_of(screen, source, schema, table)
-    screen.line(_aloud(schema, rows.y, guessed=task is None))
+    screen.line(aloud(schema, rows.y, guessed=task is None))
     return schema, rows
+
+
+def check_task(task: str | None) -> None:
+    """A task that there is, or none."""
+    if task is not None and task not in TASKS:
+        raise BadUsage(
+            f"task must be classes or number, got {task!r}. Leave it out to have it guessed."
+        )
 
 
 def opened(screen: Screen, path: Path) -> Source:
@@ -165,7 +174,8 @@ def note_strays(screen: Screen, strays: Counter[str]) -> None:
         screen.note(f"{count} cells of {name!r} cannot be read and count as missing")
 
 
-def _aloud(schema: Schema, y: Array, *, guessed: bool) -> str:
+def aloud(schema: Schema, y: Array, *, guessed: bool) -> str:
+    """The task in words."""
     how = ", guessed from its values; --task says otherwise" if guessed else ""
     if schema.task == "number":
         return f"Task: predict the number {schema.target!r}{how}."

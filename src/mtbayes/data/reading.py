@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.parquet
 
 from mtbayes.errors import InvalidInput
@@ -42,6 +43,7 @@ class Source:
     notes: what a reader should know about how the file was read
     batches: starts to read; batches of rows come in the order of the file
     decimal: the sign between whole and part that its numbers may have beside "."
+    dataset: the same as a `pyarrow.dataset.Dataset`, where it is Parquet
     """
 
     path: Path
@@ -49,6 +51,7 @@ class Source:
     batches: Callable[[], Iterator[pa.RecordBatch]]
     notes: tuple[str, ...] = ()
     decimal: str = "."
+    dataset: Any = None
 
     def table(self) -> pa.Table:
         """All rows; there must be some."""
@@ -59,12 +62,12 @@ class Source:
 
 
 def open_table(path: Any) -> Source:
-    """A file as a table; one that is none is an InvalidInput with the reason in a line."""
+    """A file, or a folder of Parquet files, as a table; what is none is refused in a line."""
     path = Path(path)
     if not path.exists():
         raise InvalidInput(f"file must exist, got {path}. Look for a misspelt name or folder.")
     if path.is_dir():
-        raise InvalidInput(f"file must be a table, got the folder {str(path)!r}. Name a file.")
+        return _folder(path)
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -90,7 +93,25 @@ def _parquet(path: Path) -> Source:
 
     with _reading(path), pa.parquet.ParquetFile(path) as file:
         names, notes = unique(file.schema_arrow.names)
-    return Source(path, names, batches, notes)
+    dataset = pa.dataset.dataset(path, format="parquet") if not notes else None
+    return Source(path, names, batches, notes, dataset=dataset)
+
+
+def _folder(path: Path) -> Source:
+    """Parquet files, also in folders like `year=2024` that make a column."""
+    files = [file for file in path.rglob("[!._]*") if file.is_file()]  # as Arrow looks for them
+    if not files or any(file.suffix != ".parquet" for file in files):
+        raise InvalidInput(
+            f"folder must hold files *.parquet and no others, got {str(path)!r}. Name a file."
+        )
+    with _reading(path):
+        dataset = pa.dataset.dataset(path, format="parquet", partitioning="hive")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _reading(path):
+            yield from dataset.to_batches(batch_size=_BATCH)
+
+    return Source(path, tuple(dataset.schema.names), batches, dataset=dataset)
 
 
 def _feather(path: Path) -> Source:
