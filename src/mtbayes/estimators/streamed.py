@@ -43,10 +43,12 @@ def fit_stream(estimator: Any, x: Any, y: Any, sample_weight: Any, place: Place)
 
 
 def _surveyed(stream: Stream, seed: int, classes: bool) -> tuple[Array, Block, Array | None]:
-    """Numbers and rows of a sample, and all labels there are: one pass."""
+    """Numbers and rows of a sample, and all labels there are: one pass, which checks all rows."""
     labels: list[Any] = []
 
     def seen(block: Block) -> Block:
+        if block.x.dtype.kind == "f" and not np.isfinite(block.x).all():
+            _check.finite("X", block.x, "Impute or drop such rows first.")
         if classes:
             labels.append(np.unique(block.y))
         return block
@@ -59,8 +61,8 @@ def _all_rows(estimator: Any, stream: Stream, sample: Block, seed: int, place: P
     """The final fit, from where that of the sample has ended, and the law beside it."""
 
     def coded(block: Block) -> Block:
-        x = _check.finite("X", block.x, "Impute or drop such rows first.")
-        return Block(estimator.features_.apply(x), estimator._targets(block.y), block.weight)
+        x = estimator.features_.apply(block.x)
+        return Block(x, estimator._targets(block.y), block.weight)
 
     recipe = estimator._recipe(len(stream), estimator._prior())._replace(mesh=place.mesh)
     if estimator.epochs == "auto":
