@@ -246,7 +246,7 @@ def draw(path: Path, rows: list[Row]) -> None:
         ax.axis("off")
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     with atomic(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+        figure.savefig(temporary, dpi=110)
     plt.close(figure)
 
 
