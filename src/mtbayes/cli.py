@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
 
 from mtbayes import __version__, commands
+from mtbayes.commands.manners import STOPPED
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -14,6 +17,18 @@ app = typer.Typer(
     help="Learn from dirty data with models that are too simple.",
 )
 commands.register(app)
+
+
+def run() -> None:
+    """The command. After Ctrl-C it ends at once: to tidy up beside a compiler at work may crash."""
+    try:
+        app()
+    except SystemExit as ended:
+        if ended.code == STOPPED:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(STOPPED)
+        raise
 
 
 @app.callback(invoke_without_command=True)

@@ -377,9 +377,10 @@ def test_weights_that_leave_little_still_give_numbers(kind):
 # A law that holds every row for wrong.
 
 
-def test_t_is_chosen_where_no_row_looks_good():
+@pytest.mark.parametrize("wrong", [1.0, 1 + 1e-15, 1 - 1e-15])
+def test_t_is_chosen_where_no_row_looks_good(wrong):
     law = WrongLabels()
-    views = [View(law, np.zeros(3), np.full(3, good), np.ones(3)) for good in (-2.0, -1.0)]
+    views = [View(law, np.zeros(3), np.full(3, good), np.full(3, wrong)) for good in (-2.0, -1.0)]
     taken, table = compared((1.0, 0.5), views, np.ones(3), lambda _: True)
     assert taken == 1
     assert [row["score"] for row in table] == [-2, -1]

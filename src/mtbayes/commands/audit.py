@@ -12,6 +12,7 @@ import typer
 from mtbayes.commands import manners
 from mtbayes.commands.manners import (
     GOES_ON,
+    MERELY_UNUSUAL,
     Screen,
     new_file,
     open_share,
@@ -92,7 +93,7 @@ def audit(
                 found, trusted = with_influence(model, rows, found)
             _write(path, found, rows)
         wrong = model.estimator.contamination_
-        _show(screen, found, rows, show, wrong, expect, trusted)
+        _show(screen, found, rows, show, wrong, expect, trusted, model.schema.task)
         screen.line(f"All {len(rows.y)} rows, ranked: {path} ({screen.seconds:g} s)")
         screen.done(
             {
@@ -224,6 +225,7 @@ def _show(
     wrong: Any,
     expect: float | None,
     trusted: int | None,
+    task: str,
 ) -> None:
     from rich.table import Table
 
@@ -239,6 +241,7 @@ def _show(
         f"Estimated share of wrong rows: {percent(wrong.value)}, 95 % interval "
         f"{percent(wrong.low)} to {percent(wrong.high)}."
         + (f" Probabilities below take it as {percent(expect)}." if expect is not None else "")
+        + MERELY_UNUSUAL[task]
     )
     likely = int((found.probability > 0.5).sum())
     screen.line(f"Rows more likely wrong than right: {likely} of {len(rows.y)}.")

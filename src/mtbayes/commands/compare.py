@@ -256,7 +256,7 @@ def _sentence(kind: str, score: Score, found: Verdict) -> str:
     near = {
         True: "more than splits scatter",
         False: "less than splits scatter, so it may be chance",
-        None: "and one split cannot tell whether that is chance",
+        None: "and so few splits cannot tell whether that is chance",
     }[found.beyond]
     return f"{opening}ahead of {found.other} by {ahead}, {near}."
 

@@ -9,7 +9,15 @@ import numpy as np
 import typer
 
 from mtbayes.commands import manners
-from mtbayes.commands.manners import GOES_ON, Screen, new_file, percent, stem, unfinished
+from mtbayes.commands.manners import (
+    GOES_ON,
+    MERELY_UNUSUAL,
+    Screen,
+    new_file,
+    percent,
+    stem,
+    unfinished,
+)
 
 if TYPE_CHECKING:
     from mtbayes.commands.model import Rows, TableModel
@@ -59,10 +67,17 @@ def summary(model: TableModel, rows: Rows) -> dict[str, Any]:
         "rows": len(rows.y),
         "columns": {column.name: type(column).__name__.lower() for column in schema.columns},
         "dropped": dict(schema.dropped),
+        "gaps": gaps(rows, [column.name for column in schema.columns]),
         "t": estimator.t_,
         "wrong": {"share": share.value, "low": share.low, "high": share.high},
         "held_out": held_out(model, rows),
     }
+
+
+def gaps(rows: Rows, names: list[str]) -> dict[str, int]:
+    """Cells without a value, by column."""
+    counts = {name: rows.table.column(name).null_count for name in names}
+    return {name: count for name, count in counts.items() if count}
 
 
 def held_out(model: TableModel, rows: Rows) -> dict[str, float]:
@@ -102,10 +117,17 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
     screen.line(f"Rows: {found['rows']}. Columns used: {len(used)} ({_kinds(used)}).")
     if dropped:
         screen.line(f"Columns left out: {_reasons(dropped)}.")
+    if found["gaps"]:
+        few = [f"{count} in {name!r}" for name, count in list(found["gaps"].items())[:10]]
+        more = len(found["gaps"]) - len(few)
+        screen.line(
+            f"Gaps that were filled in: {', '.join(few)}{f' and {more} more' * (more > 0)}."
+        )
     screen.line(f"t: {found['t']:g} (1 believes all rows alike, less is more robust).")
     screen.line(
         f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, 95 % "
         f"interval {percent(wrong['low'])} to {percent(wrong['high'])}."
+        + MERELY_UNUSUAL[found["task"]]
     )
     screen.line(_scores(found["held_out"], found["rows"]))
     screen.line(f"Time: {screen.seconds:g} s. Model: {path}")

@@ -17,7 +17,10 @@ from rich.console import Console
 from mtbayes.errors import InvalidInput
 
 STOPPED = 130  # what a shell makes of Ctrl-C
-GOES_ON = "The same command with --resume goes on from here."
+GOES_ON = "The same command with --resume goes on from what is done, if anything is."
+
+MERELY_UNUSUAL = {"classes": "", "number": " Values that are merely unusual count among them."}
+"""What to say beside a share of wrong rows, by task."""
 
 
 def out(about: str) -> Any:
@@ -185,7 +188,7 @@ def unfinished(path: Path, resume: bool) -> Iterator[Path]:
 def _clear(folder: Path) -> None:
     """Remove what an earlier command left, and nothing else."""
     if folder.is_dir():
-        for pattern in ("fold-*", "final", "*.json"):
+        for pattern in ("fold-*", "final", "all", "*.json"):
             for file in folder.glob(pattern):
                 file.unlink(missing_ok=True)
         if not any(folder.iterdir()):

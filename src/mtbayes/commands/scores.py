@@ -119,7 +119,7 @@ class Verdict(NamedTuple):
     """Which method is best by a score, and whether by more than splits scatter.
 
     other: ours, or the next best where ours is best; ahead: by how much, as a mean over splits
-    beyond: None where one split tells no scatter
+    beyond: None where one or two splits tell no scatter
     """
 
     best: str
@@ -145,7 +145,7 @@ def verdict(values: dict[str, FloatArray], score: Score, ours: str, tested: floa
     gap = known[best] - known[other]
     ahead, splits = float(gap.mean()), len(gap)
     beyond = None
-    if splits > 1:
+    if splits > 2:
         error = float(np.std(gap, ddof=1) * np.sqrt(1 / splits + tested))
         beyond = bool(ahead > stats.t.ppf(0.975, splits - 1) * error)
     return Verdict(best, float(values[best].mean()), other, ahead, beyond)

@@ -85,7 +85,7 @@ class Schema:
         needed = [column.name for column in self.columns] + ([self.target] if target else [])
         lacking = [name for name in needed if name not in names]
         if lacking:
-            near = _nearest(lacking[0], names)
+            near = _nearest(lacking[0], [name for name in names if name not in needed])
             raise InvalidInput(
                 f"columns must be those that were fitted, but {_listed(lacking)} "
                 f"{'is' if len(lacking) == 1 else 'are'} missing. Add or rename them"

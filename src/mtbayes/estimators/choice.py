@@ -27,6 +27,7 @@ _MIDDLE = 0.7  # the t from which they start
 # Data count as dirty where at least so many rows are wrong, with that confidence.
 CLEARLY, LEVEL = 0.005, 0.68
 _LOWEST = -1e6  # log probability that is told from a lower one
+_NO_TRUST = 1e-9  # a mean probability of being good that rounding makes
 _DRAWS = 30
 
 
@@ -189,8 +190,8 @@ def compared(
 
     dirty: whether there are clearly wrong rows, as seen from a candidate
     """
-    trust = weight * (1 - _stacked(views, weight))
-    if trust.sum() == 0:  # no row looks good: none is a better judge than another
+    trust = weight * np.maximum(1 - _stacked(views, weight), 0.0)
+    if trust.sum() < _NO_TRUST * weight.sum():  # no row looks good: none judges better than others
         trust = weight
     share = trust / trust.sum()
     good = np.maximum([view.good for view in views], _LOWEST)
