@@ -224,6 +224,16 @@ class TestOrder:
             assert sum(read) <= given + 20
             assert len(block.y) <= 100
 
+    @pytest.mark.parametrize(
+        ("lanes", "width", "window"),
+        [(1, 36, 2**18), (4, 36, 2**16), (1, 2**12, 2**15), (16, 2**20, 2**12)],
+    )
+    def test_windows_are_smaller_where_rows_are_wide_and_lanes_many(
+        self, folder, lanes, width, window
+    ):
+        stream = open_stream(folder, "row", lanes=lanes)
+        assert Order.of(stream, (1,), width) == Order((1,), window)
+
     def test_changes_are_made_to_each_block_in_turn(self, folder):
         stream = open_stream(folder, "row").map(lambda b: b._replace(y=b.y + 1))
         stream = stream.map(lambda b: b._replace(y=b.y * 2))

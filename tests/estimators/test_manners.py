@@ -1,6 +1,9 @@
 """The estimators among scikit-learn's tools."""
 
 import pickle
+import subprocess
+import sys
+import textwrap
 
 import joblib
 import numpy as np
@@ -102,6 +105,39 @@ def test_cross_validated_predictions_are_of_fits_to_the_other_rows():
     for train, test in folds:
         model = RobustClassifier(**QUICK).fit(X.iloc[train], Y[train])
         np.testing.assert_array_equal(found[test], model.predict_proba(X.iloc[test]))
+
+
+@pytest.mark.slow
+def test_cross_validation_on_a_cluster_sends_rows_once(tmp_path):
+    """A process of its own, since a cluster leaves threads behind."""
+    script = """
+        import joblib, numpy as np
+        from distributed import Client
+        from sklearn.model_selection import cross_val_predict
+        from mtbayes import RobustClassifier
+
+        if __name__ == "__main__":
+            x = np.random.default_rng(0).normal(size=(60, 3))
+            y = (x[:, 0] > 0).astype(int)
+            model = RobustClassifier(t="auto", epochs=2, hidden=(4,), batch_size=45, random_state=0)
+            alone = cross_val_predict(model, x, y, cv=4, method="predict_proba")
+            with Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+                sent, scatter = [], client.scatter
+
+                def counted(data, **options):
+                    sent.append(np.shape(data))
+                    return scatter(data, **options)
+
+                client.scatter = counted
+                with joblib.parallel_config(backend="dask"):
+                    found = cross_val_predict(model, x, y, cv=4, method="predict_proba")
+            np.testing.assert_allclose(found, alone, rtol=1e-6)
+            print(sent.count(x.shape))
+    """
+    path = tmp_path / "on_dask.py"
+    path.write_text(textwrap.dedent(script))
+    done = subprocess.run([sys.executable, path], check=True, capture_output=True, text=True)
+    assert done.stdout.split()[-1] == "1"
 
 
 @pytest.fixture

@@ -202,5 +202,43 @@ def test_processes_and_a_dask_cluster_give_the_same_rows(tmp_path, script):
     assert int(done.stdout.split()[-1]) > 6  # the workers did it
 
 
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker_gives_all_rows(tmp_path, script):
+    subprocess.run([sys.executable, script, tmp_path / "one", "1"], check=True)
+    cluster = """
+        import os, signal, sys, threading, time
+        from pathlib import Path
+        import joblib
+        from distributed import Client
+        import slow_cells
+
+        def kill(pid, cells):
+            while not list(cells.glob("[!.]*.json")):
+                time.sleep(0.01)
+            os.kill(pid, signal.SIGKILL)
+            print("killed after", len(list(cells.glob("[!.]*.json"))))
+
+        if __name__ == "__main__":
+            out = Path(sys.argv[1])
+            with Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+                workers = client.run(os.getpid)
+                assert len(workers) == 2
+                pid = next(iter(workers.values()))
+                killer = threading.Thread(target=kill, args=(pid, out / "cells"))
+                killer.start()
+                with joblib.parallel_config(backend="dask"):
+                    slow_cells.main(out, None)
+                killer.join()
+                assert pid not in client.run(os.getpid).values()
+    """
+    path = script.parent / "on_less.py"
+    path.write_text(textwrap.dedent(cluster))
+    environment = os.environ | {"PYTHONPATH": str(script.parent)}
+    command = [sys.executable, path, tmp_path / "dask"]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert 1 <= int(done.stdout.split()[-1]) < 6  # in the middle
+    assert _results(tmp_path / "dask") == _results(tmp_path / "one")
+
+
 def _results(out: Path) -> str:
     return (out / "slow" / "results.csv").read_text()

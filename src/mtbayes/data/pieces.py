@@ -20,7 +20,9 @@ from mtbayes.errors import InvalidInput
 from mtbayes.types import Array
 
 WINDOW = 2**18
-"""Rows among which an epoch shuffles."""
+"""Rows among which an epoch shuffles, over all lanes, where they are narrow."""
+_BYTES = 2**27  # of a window, where rows are wide
+_LEAST = 2**12  # rows of a window
 
 
 class Block(NamedTuple):
@@ -67,6 +69,11 @@ class Order(NamedTuple):
 
     seed: tuple[int, ...] | None
     window: int = WINDOW
+
+    @classmethod
+    def of(cls, stream: Stream, seed: tuple[int, ...] | None, width: int) -> Order:
+        """An order with as large a window as memory should bear; width: bytes a row."""
+        return cls(seed, max(_LEAST, min(WINDOW, _BYTES // width) // stream.lanes))
 
 
 @dataclass(frozen=True)

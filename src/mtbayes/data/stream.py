@@ -231,8 +231,9 @@ class Columns(NamedTuple):
     def __call__(self, batch: Any) -> Block:
         """Features in the widest type of their columns; labels as they are."""
         names = self.features(batch.schema)
-        x = np.concatenate([_numbers(batch, name) for name in names], axis=1)
-        if not np.isfinite(x).all():
+        columns = [_numbers(batch, name) for name in names]
+        x = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
+        if x.dtype.kind == "f" and not np.isfinite(x).all():
             self._refuse(batch, names)
         y = np.zeros(len(x), np.int8) if self.target is None else _plain(batch, self.target)
         if self.weight is None:

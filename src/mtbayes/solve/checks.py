@@ -25,11 +25,12 @@ def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, An
         )
     kind = jnp.result_type(float)
     whole = y.dtype.kind in "biu" and (not y.size or np.abs(y).max() < 2**31)
+    doubtful = [x.dtype.kind == "f", y.dtype.kind == "f"]  # whole numbers are finite
     with np.errstate(over="ignore"):  # what overflows is found just below
         x = x.astype(kind, copy=False)
         y = y.astype(np.int32, copy=False) if whole else y.astype(kind, copy=False)
-    for label, values in (("x", x), ("y", y)):
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
+    for label, values, doubt in zip("xy", (x, y), doubtful, strict=True):
+        if doubt and not np.isfinite(values).all():
             _check.finite(f"{name}{label}", values, "Impute, rescale or drop such rows first.")
     model.check(x, y)
     return x, y

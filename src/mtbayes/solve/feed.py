@@ -181,11 +181,13 @@ class Streamed:
         self.mesh = devices.mesh
         self.each = size // stream.lanes
         self.lanes = devices.lanes(size, stream.lanes)
-        self.order = Order(None if how.seed is None else tuple(how.seed))
         self.total = stream.total
         longest = max(map(stream.lane_rows, range(stream.lanes)))
         self.plan = Plan.of(how.epochs, -(-longest // self.each), how.together)
-        self.none = stream.first().take(slice(0))
+        first = stream.first()
+        self.none = first.take(slice(0))
+        width = sum(column.nbytes for column in first) // len(first.y)
+        self.order = Order.of(stream, None if how.seed is None else tuple(how.seed), width)
 
     def chunks(self, first: int) -> Iterator[Rows]:
         """Batches of each chunk from `first` on, read one chunk ahead of what is asked for."""
@@ -219,7 +221,7 @@ class Streamed:
             for step in range(skip // self.each, self.plan.batches, STEPS):
                 steps = min(STEPS, self.plan.batches - step)
                 parts = [self._batched(next(lane, self.none), steps) for lane in lanes]
-                yield Rows(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
+                yield parts[0] if len(parts) == 1 else _beside(parts)
 
     def _batched(self, block: Block, steps: int) -> Rows:
         """Rows of a lane as [steps, rows, ...]; missing ones weigh 0."""
@@ -269,6 +271,11 @@ def _streamed(
     common = devices.everywhere((state, jax.random.key_data(key), hyper))
     state, raw, hyper = common
     return streamed(settings)(state, given, raw, hyper)
+
+
+def _beside(parts: list[Rows]) -> Rows:
+    """Batches of several lanes as one."""
+    return Rows(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
 
 
 def _padded(values: Array, count: int) -> Array:

@@ -1,0 +1,116 @@
+"""One measurement of `scale.py` in a process of its own: a task as JSON in, figures as JSON out."""
+
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pyarrow.dataset as ds
+
+from mtbayes.criteria import Criterion
+from mtbayes.data.stream import open_stream
+from mtbayes.likelihoods import Categorical, Gaussian
+from mtbayes.models import Model
+from mtbayes.networks import mlp
+from mtbayes.solve import fit
+from mtbayes.solve.devices import Devices
+from mtbayes.solve.feed import STEPS
+from mtbayes.solve.gradient import Training
+from mtbayes.solve.program import Rows, streamed
+
+TASK = json.loads(sys.argv[1])
+WIDTHS = {"f32": 4, "f64": 8, "s32": 4, "u32": 4, "s64": 8, "u64": 8, "pred": 1, "bf16": 2}
+COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
+
+
+def model():
+    likelihood = Categorical(10) if TASK["sizes"][-1] == 10 else Gaussian(0.1)
+    return Model(mlp(tuple(TASK["sizes"])), likelihood)
+
+
+def mesh():
+    count = jax.device_count()
+    return jax.make_mesh((count,), ("rows",)) if count > 1 else None
+
+
+def source():
+    """The rows: all of them in memory, or a stream."""
+    dataset = ds.dataset(TASK["files"])
+    stream = open_stream(dataset, "y", lanes=TASK.get("lanes", 1))
+    if not TASK.get("memory"):
+        return stream, None
+    parts = list(stream.blocks())
+    return np.concatenate([b.x for b in parts]), np.concatenate([b.y for b in parts])
+
+
+def rate(rows: int) -> dict:
+    """Rows a second, without the first chunk of each length, which is compiled."""
+    x, y = source()
+    batch, moments = TASK["batch"], [time.perf_counter()]
+    batches = -(-rows // batch)
+    lengths = [STEPS] * (batches // STEPS) + [batches % STEPS] * (batches % STEPS > 0)
+    fit(
+        model(), x, y, Criterion(m=TASK["m"], t=0.9), key=0, epochs=TASK["epochs"],
+        batch_size=batch, mesh=mesh(), callback=lambda _: moments.append(time.perf_counter()),
+    )  # fmt: skip
+    steps = seconds = 0.0
+    seen = set()
+    for length, taken in zip(lengths * TASK["epochs"], np.diff(moments), strict=True):
+        if length in seen:
+            steps, seconds = steps + length, seconds + taken
+        seen.add(length)
+    return {"rows_s": steps * batch / seconds, "step_ms": 1e3 * seconds / steps}
+
+
+def peak() -> float:
+    """The most memory this process has held, in MB."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
+
+
+def exchanged() -> dict:
+    """Bytes that each device gives to collectives, a step and a chunk, by the compiled program."""
+    features, size = TASK["sizes"][0], TASK["batch"]
+    x, y = np.zeros((size, features), np.float32), np.zeros(size, np.float32)
+    if TASK["sizes"][-1] == 10:
+        y = y.astype(np.int32)
+    training = Training(model(), Criterion(m=TASK["m"], t=0.9), x, y, key=0, batch_size=size,
+                        mesh=mesh(), epochs=1)  # fmt: skip
+    devices = Devices.of(mesh())
+    rows = devices.batches(Rows(*(np.stack([v] * 4) for v in (x, y, np.ones(size, np.float32)))))
+    raw = jax.random.key_data(jax.random.key(0))
+    state, raw, hyper = devices.everywhere((training.start, raw, training.hyper))
+    program = streamed(training.settings).lower(state, rows, raw, hyper).compile()
+    inside, step, chunk, kinds = "", 0, 0, []
+    for line in program.as_text().splitlines():
+        if line and not line.startswith((" ", "}")):
+            inside = line.split()[0]
+        found = re.search(rf"= (.*?) ({COLLECTIVES})(-start)?\(", line)
+        if found:
+            parts = re.findall(r"(\w+)\[([\d,]*)\]", found[1])
+            count = sum(WIDTHS[k] * int(np.prod([int(v) for v in d.split(",") if v]))
+                        for k, d in parts)  # fmt: skip
+            kinds.append(found[2])
+            if inside == "ENTRY":
+                chunk += count
+            else:
+                step += count
+    return {"parameters": model().size, "step_bytes": step, "chunk_bytes": chunk,
+            "kinds": sorted(set(kinds)), "collectives": len(kinds)}  # fmt: skip
+
+
+def main() -> None:
+    if TASK.get("processes", 1) > 1:
+        address = f"127.0.0.1:{TASK['port']}"
+        jax.distributed.initialize(address, TASK["processes"], TASK["index"])
+    if TASK["kind"] == "bytes":
+        print(json.dumps(exchanged()))
+        return
+    rows = ds.dataset(TASK["files"]).count_rows()
+    print(json.dumps({"rows": rows, **rate(rows), "peak_mb": peak()}))
+
+
+main()
