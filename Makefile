@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 
-.PHONY: setup demo test test-slow bench bench-robustness certificates docs lint format clean
+.PHONY: setup demo test test-slow bench bench-robustness bench-scale certificates docs lint format clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,10 @@ bench: $(STAMP)
 bench-robustness: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/robustness.py $(ROBUSTNESS) --out $(OUT)/robustness
+
+# Rows larger than memory, devices and processes; about half an hour and 1 GB of files below SCRATCH.
+bench-scale: $(STAMP)
+	$(BIN)/python benchmarks/scale.py --out $(OUT)/scale $(if $(SCRATCH),--scratch $(SCRATCH))
 
 # How tight certificates are, on MNIST from the folder in MTBAYES_DATA; half an hour or more.
 certificates: $(STAMP)

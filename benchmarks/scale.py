@@ -183,7 +183,7 @@ def stream(folder: Path, quick: bool) -> list[dict]:
         ("784-25-10, m = 10", PIXELS, "pixels"),
     ):
         both = []
-        for _ in range(1 if quick else 5):
+        for _ in range(1 if quick else 3):
             task = {"kind": "fit", "files": files[kind], "epochs": 2, **case}
             both.append((ask(memory=True, **task), ask(**task)))
         ratios = [s["rows_s"] / m["rows_s"] for m, s in both]
@@ -207,17 +207,18 @@ def growth(folder: Path, quick: bool) -> list[dict]:
     for rows, chosen in [(100_000, files)] + [
         (k * each, many[:k]) for k in (1, 2, 5, 10, 20) if k <= most
     ]:
-        epochs = max(1, 10 * each // 10 // rows)
+        epochs = max(1, each // rows)
         answer = ask(kind="fit", files=chosen, epochs=epochs, **HOUSING)
         found.append({
             "rows": rows, "rows_s": round(answer["rows_s"]),
-            "microseconds a row": round(1e6 / answer["rows_s"], 3),
+            "us a row": round(1e6 / answer["rows_s"], 3),
+            "cpu us a row": round(answer["cpu_us"], 3),
             "peak_mb": round(answer["peak_mb"]),
         })  # fmt: skip
     first = next(f for f in found if f["rows"] == each)
     for row in found:
         row["memory / 1 million"] = round(row["peak_mb"] / first["peak_mb"], 3)
-        row["cost / 1 million"] = round(first["rows_s"] / row["rows_s"], 2)
+        row["cpu / 1 million"] = round(row["cpu us a row"] / first["cpu us a row"], 2)
     return found
 
 

@@ -49,20 +49,29 @@ def source():
 def rate(rows: int) -> dict:
     """Rows a second, without the first chunk of each length, which is compiled."""
     x, y = source()
-    batch, moments = TASK["batch"], [time.perf_counter()]
+    batch, moments = TASK["batch"], [now()]
     batches = -(-rows // batch)
     lengths = [STEPS] * (batches // STEPS) + [batches % STEPS] * (batches % STEPS > 0)
     fit(
         model(), x, y, Criterion(m=TASK["m"], t=0.9), key=0, epochs=TASK["epochs"],
-        batch_size=batch, mesh=mesh(), callback=lambda _: moments.append(time.perf_counter()),
+        batch_size=batch, mesh=mesh(), callback=lambda _: moments.append(now()),
     )  # fmt: skip
-    steps = seconds = 0.0
-    seen = set()
-    for length, taken in zip(lengths * TASK["epochs"], np.diff(moments), strict=True):
+    steps, taken, seen = 0, np.zeros(2), set()
+    for length, both in zip(lengths * TASK["epochs"], np.diff(moments, axis=0), strict=True):
         if length in seen:
-            steps, seconds = steps + length, seconds + taken
+            steps, taken = steps + length, taken + both
         seen.add(length)
-    return {"rows_s": steps * batch / seconds, "step_ms": 1e3 * seconds / steps}
+    seconds, busy = taken
+    return {
+        "rows_s": steps * batch / seconds,
+        "step_ms": 1e3 * seconds / steps,
+        "cpu_us": 1e6 * busy / (steps * batch),
+    }
+
+
+def now() -> tuple[float, float]:
+    """Seconds on the wall, and those that this process has kept a core busy."""
+    return time.perf_counter(), time.process_time()
 
 
 def peak() -> float:
