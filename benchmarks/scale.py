@@ -175,17 +175,15 @@ def stream(folder: Path, quick: bool) -> list[dict]:
     """Rows a second from Parquet beside rows in memory, taking turns."""
     rows = 300_000 if quick else 1_000_000
     files = {"numbers": [numbers(folder, "stream", rows, 1)]}
-    files["pixels"] = [pixels(folder, rows // 10)]
+    files["pixels"] = [pixels(folder, 100_000)]
     found = []
-    for name, case, kind in (
-        ("8-10-10-1, m = 5", HOUSING, "numbers"),
-        ("8-50-50-1, m = 10", WIDE, "numbers"),
-        ("784-25-10, m = 10", PIXELS, "pixels"),
+    for name, case, kind, epochs in (
+        ("8-10-10-1, m = 5", HOUSING, "numbers", 1),
+        ("8-50-50-1, m = 10", WIDE, "numbers", 1),
+        ("784-25-10, m = 10", PIXELS, "pixels", 4),
     ):
-        both = []
-        for _ in range(1 if quick else 3):
-            task = {"kind": "fit", "files": files[kind], "epochs": 2, **case}
-            both.append((ask(memory=True, **task), ask(**task)))
+        rounds = 1 if quick else 7
+        both = ask(kind="turns", files=files[kind], epochs=epochs, rounds=rounds, **case)["turns"]
         ratios = [s["rows_s"] / m["rows_s"] for m, s in both]
         found.append({
             "workload": name,

@@ -36,19 +36,12 @@ def mesh():
     return jax.make_mesh((count,), ("rows",)) if count > 1 else None
 
 
-def source():
-    """The rows: all of them in memory, or a stream."""
-    dataset = ds.dataset(TASK["files"])
-    stream = open_stream(dataset, "y", lanes=TASK.get("lanes", 1))
-    if not TASK.get("memory"):
-        return stream, None
-    parts = list(stream.blocks())
-    return np.concatenate([b.x for b in parts]), np.concatenate([b.y for b in parts])
+def rows_of_files():
+    return open_stream(ds.dataset(TASK["files"]), "y", lanes=TASK.get("lanes", 1))
 
 
-def rate(rows: int) -> dict:
-    """Rows a second, without the first chunk of each length, which is compiled."""
-    x, y = source()
+def rate(x, y, rows: int) -> dict:
+    """Rows a second, without the first chunk of each length, which may be compiled."""
     batch, moments = TASK["batch"], [now()]
     batches = -(-rows // batch)
     lengths = [STEPS] * (batches // STEPS) + [batches % STEPS] * (batches % STEPS > 0)
@@ -67,6 +60,15 @@ def rate(rows: int) -> dict:
         "step_ms": 1e3 * seconds / steps,
         "cpu_us": 1e6 * busy / (steps * batch),
     }
+
+
+def turns(rows: int) -> dict:
+    """Rates of rows in memory and of a stream, in turn."""
+    parts = list(rows_of_files().blocks())
+    x, y = (np.concatenate([block[i] for block in parts]) for i in (0, 1))
+    del parts
+    return {"turns": [[rate(x, y, rows), rate(rows_of_files(), None, rows)]
+                      for _ in range(TASK["rounds"])]}  # fmt: skip
 
 
 def now() -> tuple[float, float]:
@@ -119,7 +121,10 @@ def main() -> None:
         print(json.dumps(exchanged()))
         return
     rows = ds.dataset(TASK["files"]).count_rows()
-    print(json.dumps({"rows": rows, **rate(rows), "peak_mb": peak()}))
+    if TASK["kind"] == "turns":
+        print(json.dumps(turns(rows)))
+    else:
+        print(json.dumps(rate(rows_of_files(), None, rows) | {"peak_mb": peak()}))
 
 
 main()
