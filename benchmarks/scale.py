@@ -37,13 +37,10 @@ console = Console(width=100) if not sys.stdout.isatty() else Console()
 
 
 def ask(cores: tuple[int, ...] = (0, 1), processes: int = 1, devices: int = 1, **task) -> dict:
-    """A worker's answer; of many processes, which have a core each, the first one's."""
+    """A worker's answer; of many processes, which share the cores, the first one's."""
     port = free_port() if processes > 1 else 0
     task |= {"processes": processes, "port": port}
-    workers = [
-        started({**task, "index": i}, (i,) if processes > 1 else cores, devices)
-        for i in range(processes)
-    ]
+    workers = [started({**task, "index": i}, cores, devices) for i in range(processes)]
     answers = [worker.communicate() for worker in workers]
     if any(worker.returncode for worker in workers):
         raise SystemExit("\n".join(error[-2000:] for _, error in answers))
