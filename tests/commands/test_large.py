@@ -1,9 +1,14 @@
 """A folder of Parquet files, read as it is needed."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from mtbayes.estimators import streamed
 
@@ -56,6 +61,80 @@ def test_folder_is_predicted_with_its_columns(folder, fitted):
     sure = [i for i, v in enumerate(table["x"].to_pylist()) if v is not None and abs(v) > 0.5]
     right = np.mean([said[i] == ("up" if table["x"][i].as_py() > 0 else "down") for i in sure])
     assert right > 0.95
+
+
+@pytest.fixture(scope="module")
+def audited(folder):
+    """The same rows with six labels turned and one that is a class of its own."""
+    turned = pq.read_table(folder / "rows").drop_columns("year")
+    label, x = turned["label"].to_pylist(), turned["x"].to_pylist()
+    sure = [i for i, v in enumerate(x) if v is not None and abs(v) > 1 and i > 5][::20][:6]
+    for i in sure:
+        label[i] = "down" if x[i] > 0 else "up"
+    label[next(i for i in range(6, N) if i not in sure)] = "sideways"
+    turned = turned.set_column(2, "label", [label])
+    pq.write_table(turned, folder / "turned.parquet", row_group_size=150)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streamed, "SAMPLE", 200)
+        options = ("--target", "label", "--t", "0.7", "--epochs", "60", "-o", "a.csv")
+        result = run("audit", "turned.parquet", *options, "--json", folder=folder)
+    return result, sure, label
+
+
+def test_audit_of_many_rows_judges_each_of_them(folder, audited):
+    result, turned, label = audited
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.output)
+    table = pyarrow.csv.read_csv(folder / "a.csv")
+    has_label = [i for i in range(N) if label[i] is not None]
+    assert table["row"].to_pylist() == [i + 1 for i in has_label]
+    assert table["given"].to_pylist() == [label[i] for i in has_label]
+    assert told["rows"] == N - 1
+    assert "1 rows without a readable 'label' are left out" in told["notes"]
+    probability = table["probability"].to_numpy()
+    ranked = table["row"].to_numpy()[np.argsort(-probability, kind="stable")]
+    assert {i + 1 for i in turned} <= set(ranked[:12].tolist())
+    suspects = told["suspects"]
+    assert [s["rank"] for s in suspects] == list(range(1, 21))
+    assert [s["probability"] for s in suspects] == sorted(probability, reverse=True)[:20]
+    first = suspects[0]
+    assert table.filter(pc.field("row") == first["row"])["why"].to_pylist() == [first["why"]]
+
+
+def test_rows_of_the_sample_are_judged_by_fits_that_have_not_seen_them(folder, monkeypatch):
+    """A network that can learn 60 random labels by heart knows nothing of those it has not seen."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(120, 20))
+    rows = {f"x{i}": column for i, column in enumerate(x.T)} | {"y": random.choice(["a", "b"], 120)}
+    pq.write_table(pa.table(rows), folder / "heart.parquet")
+    monkeypatch.setattr(streamed, "SAMPLE", 60)
+    options = ("--target", "y", "--t", "1", "--epochs", "300", "-o", "heart.csv")
+    result = run("audit", "heart.parquet", *options, "--expect", "0.5", folder=folder)
+    assert result.exit_code == 0, result.output
+    found = pyarrow.csv.read_csv(folder / "heart.csv").to_pandas()
+    chosen = np.sort(np.random.default_rng(0).choice(120, 60, replace=False)) + 1
+    agrees = found["suggested"] == found["given"]
+    inside = agrees[found["row"].isin(chosen)].mean()
+    outside = agrees[~found["row"].isin(chosen)].mean()
+    assert abs(inside - outside) < 0.3, (inside, outside)
+
+
+def test_audit_of_many_rows_refuses_influence(folder, monkeypatch):
+    monkeypatch.setattr(streamed, "SAMPLE", 200)
+    result = run("audit", "rows", "--target", "label", "--influence", folder=folder)
+    assert result.exit_code == 2
+    assert "--influence must be left out" in result.output
+
+
+def test_feather_is_read_as_it_is_needed(folder, monkeypatch):
+    feather.write_feather(pq.read_table(folder / "rows").drop_columns("year"), folder / "f.feather")
+    monkeypatch.setattr(streamed, "SAMPLE", 200)
+    options = ("--target", "label", "--t", "0.7", "--epochs", "5", "-o", "a.parquet")
+    result = run("audit", "f.feather", *options, folder=folder)
+    assert result.exit_code == 0, result.output
+    assert "Learning from 200 of 600 rows" in result.output
+    assert "All 599 rows, in the order of the files: a.parquet" in result.output
+    assert pq.read_table(folder / "a.parquet").num_rows == N - 1
 
 
 def test_bad_folders_and_tasks_are_named(folder, fitted, tmp_path):

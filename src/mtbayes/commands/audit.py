@@ -13,6 +13,7 @@ from mtbayes.commands import manners
 from mtbayes.commands.manners import (
     GOES_ON,
     MERELY_UNUSUAL,
+    BadUsage,
     Screen,
     new_file,
     open_share,
@@ -20,6 +21,7 @@ from mtbayes.commands.manners import (
     stem,
     unfinished,
 )
+from mtbayes.commands.writing import TABLES, writer
 from mtbayes.types import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -29,16 +31,27 @@ if TYPE_CHECKING:
 _TRUSTED = 0.05  # probability of being wrong, below which a row may judge others
 
 
+class Judged(NamedTuple):
+    """What fits that have not seen some rows say of them."""
+
+    suspicion: FloatArray
+    """Probability that the target is wrong if half of all were."""
+    held_out: FloatArray
+    """Probabilities of the classes, or mean and standard deviation."""
+
+
 class Findings(NamedTuple):
     """Rows from the most suspicious to the least."""
 
     order: Array
-    """Places among the rows that were fitted, from 0."""
+    """Places among the rows that were judged, from 0."""
     probability: FloatArray
     """That the target is wrong."""
     given: list[Any]
     suggested: list[Any]
     why: list[str]
+    strangeness: list[tuple[float, float]]
+    """What the rows are ordered by, upwards: minus suspicion, and how likely the target is."""
     influence: FloatArray | None = None
     """By how much the mean log loss of trusted rows would fall without the row; see `Harm`."""
 
@@ -47,7 +60,8 @@ def audit(
     data: manners.Data,
     target: manners.Target,
     out: Annotated[
-        Path | None, manners.out("All rows, ranked; DATA's name with -audit.csv if none.")
+        Path | None,
+        manners.out("All rows, ranked, as CSV, Parquet or Feather; DATA-audit.csv if none."),
     ] = None,
     expect: Annotated[
         float | None, typer.Option(help="Share of wrong rows, where you know it; else estimated.")
@@ -75,50 +89,102 @@ def audit(
 ) -> None:
     """Rank the rows of a file by how likely their target is wrong, and say why.
 
-    Every row is judged by a fit that has not seen it.
+    Every row is judged by a fit that has not seen it. A folder of Parquet files, or a Parquet or
+    Feather file of more than 50,000 rows, is read as it is needed: a random 50,000 rows are
+    learned from, all are judged, and --out has them in the order of the files.
 
     Example: mtbayes audit houses.csv --target price --expect 0.1
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
         open_share(expect, "expect", "It is the share of rows that you hold for wrong, like 0.1.")
-        path = new_file(out or Path(f"{stem(data)}-audit.csv"), force, (".csv",))
-        from mtbayes.commands.model import Settings, learn
+        path = new_file(out or Path(f"{stem(data)}-audit.csv"), force, TABLES)
+        from mtbayes.commands.large import audit_large, is_large
+        from mtbayes.commands.model import Settings, learn, opened
 
         settings = Settings(t, m, epochs, seed)
+        settings.check()
+        source = opened(screen, data)
+        large = is_large(source)
+        if large and influence:
+            raise BadUsage(
+                f"--influence must be left out for {data}, whose rows are read as they are needed. "
+                "Give a part of them to find the harm that each does."
+            )
         with unfinished(path, resume) as done:
-            model, rows = learn(screen, data, target, task, settings, done)
-            found = findings(model, rows.y, expect)
-            trusted = None
-            if influence:
-                found, trusted = with_influence(model, rows, found)
-            _write(path, found, rows)
-        wrong = model.estimator.contamination_
-        _show(screen, found, rows, show, wrong, expect, trusted, model.schema.task)
-        screen.line(f"All {len(rows.y)} rows, ranked: {path} ({screen.seconds:g} s)")
+            if large:
+                found = audit_large(
+                    screen, source, target, task, settings, done, path, expect, show
+                )
+            else:
+                model, rows = learn(screen, source, target, task, settings, done)
+                found = _audited(model, rows, path, expect, show, influence=influence)
+        _show(screen, found, expect)
+        ranked = "in the order of the files" if large else "ranked"
+        screen.line(f"All {found.rows} rows, {ranked}: {path} ({screen.seconds:g} s)")
+        wrong = found.wrong
         screen.done(
             {
                 "out": str(path),
-                "rows": len(rows.y),
+                "rows": found.rows,
                 "wrong": {"share": wrong.value, "low": wrong.low, "high": wrong.high},
                 "expect": expect,
-                **({} if trusted is None else {"trusted": trusted}),
-                "suspects": _records(found, rows, show),
+                **({} if found.trusted is None else {"trusted": found.trusted}),
+                "suspects": found.suspects,
             }
         )
 
 
-def findings(model: TableModel, y: Array, expect: float | None = None) -> Findings:
+class Audited(NamedTuple):
+    """What a person is told of all rows.
+
+    wrong: the estimated share of wrong ones; likely: how many are more likely wrong than right
+    suspects: the first of the ranked rows
+    trusted: rows that judge the harm of others, if any do
+    """
+
+    task: str
+    rows: int
+    wrong: Any
+    likely: int
+    suspects: list[dict[str, Any]]
+    trusted: int | None = None
+
+
+def _audited(
+    model: TableModel, rows: Rows, path: Path, expect: float | None, show: int, *, influence: bool
+) -> Audited:
+    """Rows in memory, ranked in a file."""
+    import pyarrow as pa
+
+    found, trusted = findings(model, rows.y, expect), None
+    if influence:
+        found, trusted = with_influence(model, rows, found)
+    ranked = [{"rank": i} | r for i, r in enumerate(records(found, rows.place), 1)]
+    own = rows.table.take(pa.array(found.order))
+    with writer(path) as write:
+        for batch in beside(ranked, own).to_batches(max_chunksize=2**16):
+            write(batch)
+    wrong = model.estimator.contamination_
+    likely = int((found.probability > 0.5).sum())
+    return Audited(model.schema.task, len(rows.y), wrong, likely, ranked[:show], trusted)
+
+
+def findings(
+    model: TableModel, y: Array, expect: float | None = None, judged: Judged | None = None
+) -> Findings:
     """What the fits that have not seen a row say about its target.
 
     expect: the share of wrong rows; Bayes' rule turns the odds at one share into those at another
+    judged: the rows' own; those that the model was fitted to if None
     """
     estimator = model.estimator
+    judged = judged or Judged(estimator.suspicion_, estimator.held_out_)
     share = estimator.law_.epsilon if expect is None else expect
-    odds = np.clip(estimator.suspicion_, 1e-300, 1 - 1e-16)
+    odds = np.clip(judged.suspicion, 1e-300, 1 - 1e-16)
     wrong = odds * share
     probability = wrong / (wrong + (1 - odds) * (1 - share))
     words = _about_classes if model.schema.task == "classes" else _about_numbers
-    likely, suggested, why = words(estimator, y, share)
+    likely, suggested, why = words(estimator, judged.held_out, y, share)
     order = np.lexsort((likely, -odds))  # odds of the worst are all 1
     return Findings(
         order,
@@ -126,6 +192,7 @@ def findings(model: TableModel, y: Array, expect: float | None = None) -> Findin
         y[order].tolist(),
         [suggested[i] for i in order],
         [why[i] for i in order],
+        list(zip((-odds[order]).tolist(), likely[order].tolist(), strict=True)),
     )
 
 
@@ -141,12 +208,12 @@ def with_influence(model: TableModel, rows: Rows, found: Findings) -> tuple[Find
 
 
 def _about_classes(
-    estimator: Any, y: Array, share: float
+    estimator: Any, probs: FloatArray, y: Array, share: float
 ) -> tuple[FloatArray, list[Any], list[str]]:
     """Probability of what is given, what is suggested, and why."""
     from mtbayes.mixtures import ClassPredictive
 
-    probs, labels = estimator.held_out_, estimator.classes_
+    labels = estimator.classes_
     codes: Any = np.searchsorted(labels, y)
     with np.errstate(divide="ignore"):
         told = ClassPredictive(np.log(probs), np.zeros(len(y)))
@@ -161,10 +228,10 @@ def _about_classes(
 
 
 def _about_numbers(
-    estimator: Any, y: Array, share: float
+    estimator: Any, held_out: FloatArray, y: Array, share: float
 ) -> tuple[FloatArray, list[Any], list[str]]:
     """Minus the distance of what is given, what is suggested, and why."""
-    mean, std = estimator.held_out_.T
+    mean, std = held_out.T
     distance, why = (y - mean) / std, []
     for off, m, s in zip(distance, mean, std, strict=True):
         side = "above" if off > 0 else "below"
@@ -178,36 +245,35 @@ def _likely(p: float) -> str:
     return "above 99.99 %" if p > 0.9999 else f"{100 * p:.3g} %"
 
 
-def _records(found: Findings, rows: Rows, count: int) -> list[dict[str, Any]]:
+def records(found: Findings, place: Array) -> list[dict[str, Any]]:
+    """Rows from the most suspicious to the least, as a person reads them.
+
+    place: where each was among the rows of the file, from 1
+    """
     harm = found.influence
     return [
         {
-            "rank": i + 1,
-            "row": int(rows.place[found.order[i]]),
+            "row": int(place[found.order[i]]),
             "probability": round(float(found.probability[i]), 6),
             "given": found.given[i],
             "suggested": found.suggested[i],
             **({} if harm is None else {"influence": float(f"{harm[i]:.4g}")}),
             "why": found.why[i],
         }
-        for i in range(min(count, len(found.order)))
+        for i in range(len(found.order))
     ]
 
 
-def _write(path: Path, found: Findings, rows: Rows) -> None:
-    """All rows, ranked, with the columns of the file behind what was found."""
+def beside(said: list[dict[str, Any]], own: Any) -> Any:
+    """What is said of rows, and behind it their own columns, as one table."""
     import pyarrow as pa
-    import pyarrow.csv
 
-    from mtbayes._files import atomic
     from mtbayes.data.reading import unique
 
-    said = pa.Table.from_pylist(_records(found, rows, len(found.order)))
-    own = rows.table.take(pa.array(found.order))
-    names, _ = unique([*said.column_names, *own.column_names])
-    columns = [*said.columns, *(_flat(column) for column in own.columns)]
-    with atomic(path) as temporary:
-        pyarrow.csv.write_csv(pa.table(columns, names=list(names)), temporary)
+    told = pa.Table.from_pylist(said)
+    names, _ = unique([*told.column_names, *own.column_names])
+    columns = [*told.columns, *(_flat(column) for column in own.columns)]
+    return pa.table(columns, names=list(names))
 
 
 def _flat(column: Any) -> Any:
@@ -217,38 +283,29 @@ def _flat(column: Any) -> Any:
     return pa.array(map(str, column.to_pylist())) if pa.types.is_nested(column.type) else column
 
 
-def _show(
-    screen: Screen,
-    found: Findings,
-    rows: Rows,
-    count: int,
-    wrong: Any,
-    expect: float | None,
-    trusted: int | None,
-    task: str,
-) -> None:
+def _show(screen: Screen, found: Audited, expect: float | None) -> None:
     from rich.table import Table
 
     names = ["row", "probability", "given", "suggested", "influence", "why"]
-    if trusted is None:
+    if found.trusted is None:
         names.remove("influence")
     table = Table(*names, box=None, pad_edge=False)
-    for record in _records(found, rows, count):
-        record["probability"] = percent(record["probability"])
-        table.add_row(*(_cell(record[name]) for name in names))
+    for record in found.suspects:
+        shown = record | {"probability": percent(record["probability"])}
+        table.add_row(*(_cell(shown[name]) for name in names))
+    wrong = found.wrong
     screen.line()
     screen.line(
         f"Estimated share of wrong rows: {percent(wrong.value)}, 95 % interval "
         f"{percent(wrong.low)} to {percent(wrong.high)}."
         + (f" Probabilities below take it as {percent(expect)}." if expect is not None else "")
-        + MERELY_UNUSUAL[task]
+        + MERELY_UNUSUAL[found.task]
     )
-    likely = int((found.probability > 0.5).sum())
-    screen.line(f"Rows more likely wrong than right: {likely} of {len(rows.y)}.")
-    if trusted is not None:
+    screen.line(f"Rows more likely wrong than right: {found.likely} of {found.rows}.")
+    if found.trusted is not None:
         screen.line(
-            f"Influence: how much lower the mean log loss of {trusted} trusted rows (the least "
-            "suspicious) would be without the row. Above 0 it does harm; for ranking alone."
+            f"Influence: how much lower the mean log loss of {found.trusted} trusted rows (the "
+            "least suspicious) would be without the row. Above 0 it does harm; for ranking alone."
         )
     screen.line()
     screen.table(table)

@@ -45,12 +45,16 @@ def fit(
     Example: mtbayes fit houses.csv --target price --model houses.mtb
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
-        from mtbayes.commands.model import Settings, learn
+        from mtbayes.commands.large import is_large, learn_large
+        from mtbayes.commands.model import Settings, learn, opened
 
         path = new_file(model or Path(f"{stem(data)}.mtb"), force)
         settings = Settings(t, m, epochs, seed)
+        settings.check()
+        source = opened(screen, data)
         with unfinished(path, resume) as done:
-            learned, rows = learn(screen, data, target, task, settings, done)
+            how = learn_large if is_large(source) else learn
+            learned, rows = how(screen, source, target, task, settings, done)
             learned.save(path)
         found = summary(learned, rows)
         _show(screen, found, learned, data, path)

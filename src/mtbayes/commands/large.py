@@ -1,13 +1,17 @@
-"""`mtbayes fit` on Parquet that need not fit in memory."""
+"""`mtbayes fit` and `audit` on Parquet and Feather that need not fit in memory."""
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mtbayes.commands.audit import Audited, Judged, beside, findings, records
 from mtbayes.commands.manners import Screen, usage
 from mtbayes.commands.model import (
     Rows,
@@ -16,13 +20,17 @@ from mtbayes.commands.model import (
     aloud,
     check_task,
     mark,
+    note_strays,
     rows_of,
 )
+from mtbayes.commands.writing import writer
 from mtbayes.data.frames import Schema, check_target, learn_schema
 from mtbayes.data.pieces import Block
 from mtbayes.data.stream import open_stream
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import streamed
+from mtbayes.estimators.progress import bar
+from mtbayes.estimators.recipe import Place
 
 if TYPE_CHECKING:
     from mtbayes.data.reading import Source
@@ -46,9 +54,7 @@ def learn_large(
         screen.note(f"{gone} rows without a {target!r} are left out")
         dataset = dataset.filter(has_target)
     count = dataset.count_rows()
-    random = np.random.default_rng(settings.seed)
-    chosen = np.sort(random.choice(count, min(streamed.SAMPLE, count), replace=False))
-    schema = learn_schema(dataset.take(pa.array(chosen)), target, task)
+    schema = learn_schema(dataset.take(pa.array(_some(count, settings))), target, task)
     estimator = settings.estimator(schema.task, verbose=screen.bars)
     estimator.fit(
         open_stream(dataset, target, decode=lambda batch: coded(schema, batch)),
@@ -74,3 +80,87 @@ def coded(schema: Schema, batch: Any) -> Block:
             "or choose --task classes."
         )
     return Block(schema.code(batch), targets.y, np.ones(len(targets.y), np.float32))
+
+
+def audit_large(
+    screen: Screen,
+    source: Source,
+    target: str,
+    task: str | None,
+    settings: Settings,
+    done: Any,
+    path: Path,
+    expect: float | None,
+    show: int,
+) -> Audited:
+    """Learn from a sample, judge all rows, and write them as they come.
+
+    Rows of the sample are judged by the fits that chose t, which have not seen them; all others by
+    the final fit, which has not seen them either.
+    """
+    check_task(task)
+    usage(check_target, source.names, target)
+    count = source.dataset.count_rows()
+    chosen = _some(count, settings)
+    table = source.dataset.take(pa.array(chosen))
+    schema = learn_schema(table, target, task)
+    sample = rows_of(screen, source, schema, table)
+    fitted = chosen[sample.place - 1]
+    screen.line(aloud(schema, sample.y, guessed=task is None))
+    screen.line(f"Learning from {len(fitted):,} of {count:,} rows, drawn at random.")
+    estimator = settings.estimator(schema.task, verbose=screen.bars)
+    labels = _labels(source, schema) if schema.task == "classes" else None
+    estimator._fit_rows(sample.x, sample.y, None, Place.of(done, None), labels)
+    model = TableModel(estimator, schema)
+    strays: Counter[str] = Counter()
+    begin = judged = likely = 0
+    heads: list[tuple[tuple[float, float], int, dict[str, Any]]] = []
+    with writer(path) as write, bar("judging", shown=screen.bars) as tell:
+        for batch in source.batches():
+            targets = schema.targets(batch)
+            kept = np.flatnonzero(targets.kept)
+            if len(kept):
+                x = schema.code(batch, strays=strays)[kept]
+                said = _judged(estimator, x, targets.y, begin + kept, fitted)
+                found = findings(model, targets.y, expect, said)
+                told = records(found, 1 + begin + kept)
+                ranked = zip(found.strangeness, (r["row"] for r in told), told, strict=True)
+                heads = heapq.nsmallest(show, [*heads, *ranked])
+                in_order = [told[i] for i in np.argsort(found.order)]
+                own = pa.Table.from_batches([batch]).filter(targets.kept)
+                for part in beside(in_order, own).to_batches():
+                    write(part)
+                judged, likely = judged + len(kept), likely + int((found.probability > 0.5).sum())
+            begin += batch.num_rows
+            tell(begin / count)
+    note_strays(screen, strays)
+    if judged < count:
+        screen.note(f"{count - judged} rows without a readable {target!r} are left out")
+    suspects = [{"rank": i} | record for i, (_, _, record) in enumerate(heads, 1)]
+    return Audited(schema.task, judged, estimator.contamination_, likely, suspects)
+
+
+def _judged(estimator: Any, x: Any, y: Any, place: Any, fitted: Any) -> Judged:
+    """What fits that have not seen rows say of them; place, fitted: rows of the files, from 0."""
+    raw = estimator._raw(estimator.features_.apply(x))
+    said = estimator._judged(raw, estimator._targets(y))
+    suspicion, held_out = said["suspicion_"], said["held_out_"]
+    own = np.isin(place, fitted)
+    there = np.searchsorted(fitted, place[own])
+    suspicion[own], held_out[own] = estimator.suspicion_[there], estimator.held_out_[there]
+    return Judged(suspicion, held_out)
+
+
+def _labels(source: Source, schema: Schema) -> Any:
+    """All classes that there are, those that a sample may lack among them."""
+    seen = [
+        np.unique(schema.targets(batch).y)
+        for batch in source.dataset.to_batches(columns=[schema.target])
+    ]
+    return np.unique(np.concatenate(seen))
+
+
+def _some(count: int, settings: Settings) -> Any:
+    """Numbers of the rows of a sample, from 0, in order."""
+    random = np.random.default_rng(settings.seed)
+    return np.sort(random.choice(count, min(streamed.SAMPLE, count), replace=False))

@@ -109,18 +109,12 @@ class Settings(NamedTuple):
 
 
 def learn(
-    screen: Screen, data: Path, target: str, task: str | None, settings: Settings, checkpoint: Any
+    screen: Screen, source: Source, target: str, task: str | None, settings: Settings, done: Any
 ) -> tuple[TableModel, Rows]:
-    """Fit a file; what is guessed and left out is said aloud."""
-    from mtbayes.commands.large import is_large, learn_large
-
-    settings.check()
-    source = opened(screen, data)
-    if is_large(source):
-        return learn_large(screen, source, target, task, settings, checkpoint)
+    """Fit a file whose rows fit in memory; what is guessed and left out is said aloud."""
     schema, rows = read_file(screen, source, target, task)
     estimator = settings.estimator(schema.task, verbose=screen.bars)
-    estimator.fit(rows.x, rows.y, checkpoint=checkpoint)
+    estimator.fit(rows.x, rows.y, checkpoint=done)
     return TableModel(estimator, schema, mark(rows)), rows
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +10,7 @@ import typer
 
 from mtbayes.commands import manners
 from mtbayes.commands.manners import Screen, new_file, open_share
+from mtbayes.commands.writing import TABLES, writer
 
 if TYPE_CHECKING:
     from mtbayes.commands.model import TableModel
@@ -43,7 +40,7 @@ def predict(
     with Screen(quiet=quiet, as_json=as_json, debug=debug) as screen:
         open_share(coverage, "coverage", "0.9 is the default.")
         if out is not None:
-            new_file(out, force, (".csv", ".parquet", ".feather", ".arrow"))
+            new_file(out, force, TABLES)
         from mtbayes.commands.model import TableModel, note_strays, opened
 
         learned = TableModel.load(model)
@@ -54,7 +51,7 @@ def predict(
             screen.note(f"columns that the model does not know are ignored: {shown}")
         strays: Counter[str] = Counter()
         rows = 0
-        with _writer(out, as_json) as write:
+        with writer(out, as_json=as_json) as write:
             for batch in source.batches():
                 if batch.num_rows:
                     x = learned.schema.code(batch, decimal=source.decimal, strays=strays)
@@ -82,46 +79,3 @@ def predictions(model: TableModel, x: Any, coverage: float) -> Any:
         low, high = found.interval(coverage)
         columns = {"mean": found.mean, "sd": found.std, "low": low, "high": high}
     return pa.RecordBatch.from_pydict(columns)
-
-
-@contextmanager
-def _writer(out: Path | None, as_json: bool) -> Iterator[Callable[[Any], None]]:
-    """What takes record batches: a file that appears when it is whole, or the screen."""
-    from mtbayes._files import atomic
-
-    if out is None:
-        yield from (_json_lines() if as_json else _arrow(sys.stdout.buffer, ".csv"))
-    else:
-        with atomic(out) as temporary:
-            yield from _arrow(str(temporary), out.suffix.lower())
-
-
-def _arrow(sink: Any, ending: str) -> Iterator[Callable[[Any], None]]:
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    kinds = {
-        ".parquet": pyarrow.parquet.ParquetWriter,
-        ".feather": pyarrow.ipc.new_file,
-        ".arrow": pyarrow.ipc.new_file,
-    }
-    made: list[Any] = []
-
-    def write(batch: Any) -> None:
-        if not made:
-            made.append(kinds.get(ending, pyarrow.csv.CSVWriter)(sink, batch.schema))
-        made[0].write_batch(batch)
-
-    try:
-        yield write
-    finally:
-        for writer in made:
-            writer.close()
-
-
-def _json_lines() -> Iterator[Callable[[Any], None]]:
-    def write(batch: Any) -> None:
-        for row in batch.to_pylist():
-            sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-    yield write

@@ -43,7 +43,7 @@ class Source:
     notes: what a reader should know about how the file was read
     batches: starts to read; batches of rows come in the order of the file
     decimal: the sign between whole and part that its numbers may have beside "."
-    dataset: the same as a `pyarrow.dataset.Dataset`, where it is Parquet
+    dataset: the same as a `pyarrow.dataset.Dataset`, where it is Parquet or Feather
     """
 
     path: Path
@@ -123,7 +123,8 @@ def _feather(path: Path) -> Source:
 
     with _reading(path), pa.memory_map(str(path)) as mapped:
         names, notes = unique(pa.ipc.open_file(mapped).schema.names)
-    return Source(path, names, batches, notes)
+    dataset = pa.dataset.dataset(path, format="ipc") if not notes else None
+    return Source(path, names, batches, notes, dataset=dataset)
 
 
 def _workbook(path: Path) -> Source:
