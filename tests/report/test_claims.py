@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mtbayes.errors import InvalidInput
 from mtbayes.experiments.housing import EPSILONS
 from mtbayes.experiments.images import BINS, EDGES, SPLIT, TEMPERATURES
 from mtbayes.experiments.methods import DEEP, GIBBS, ROBUST
@@ -165,12 +166,28 @@ def test_the_page_in_the_docs_is_what_its_command_writes():
     assert (DOCS / "reproduction.md").read_text() == page.markdown(DOCS / "reproduction", command)
 
 
-def test_readme_holds_the_verdicts_on_these_numbers():
-    readme = (DOCS.parent / "README.md").read_text()
-    assert page.within(readme, DOCS / "reproduction") == readme
-    assert "reproduction: begin" in readme
+@pytest.mark.parametrize("name", ["../README.md", "multimodal.md"])
+def test_texts_hold_what_their_marks_ask_for(name):
+    text = (DOCS / name).read_text()
+    assert page.within(text, DOCS / "reproduction") == text
 
 
-def test_text_without_marks_takes_no_verdicts(tmp_path):
+def test_text_without_marks_is_left_alone(tmp_path):
     assert page.within("no marks", tmp_path) is None
-    assert page.within("<!-- reproduction: begin -->", tmp_path) is None
+    assert page.within("<!-- begin: verdicts -->", tmp_path) is None
+
+
+def test_marks_get_the_table_of_that_number(out):
+    text = (
+        "a <!-- begin: housing, table 1 -->stale<!-- end --> b <!-- begin: verdicts --><!-- end -->"
+    )
+    found = page.within(text, out)
+    assert found.startswith("a <!-- begin: housing, table 1 -->\n\n**")
+    assert "stale" not in found
+    assert found.count("<!-- end -->") == 2
+    assert f"| {claims.CLAIMS[0].text} |" in found
+    assert page.within(found, out) == found
+    with pytest.raises(InvalidInput, match="must name one of the"):
+        page.within(text.replace("table 1", "table 99"), out)
+    with pytest.raises(InvalidInput, match="'housing'"):
+        page.within(text.replace("housing", "hosing"), out)

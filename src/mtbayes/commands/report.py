@@ -51,7 +51,7 @@ def report(
         Path | None,
         typer.Option(
             help="For a FOLDER: a page of verdicts and tables as Markdown, too; in a file that "
-            "has the marks `reproduction: begin` and `end`, verdicts between them.",
+            "has marks like <!-- begin: verdicts --> and <!-- end -->, what they ask for.",
         ),
     ] = None,
     seed: manners.Seed = 0,
@@ -102,7 +102,13 @@ def _folder(screen: Screen, folder: Path, out: Path, markdown: Path | None) -> N
         REPORTS[name].draw(folder)
     texts = {out: page.page(folder)}
     if markdown is not None:
-        held = page.within(markdown.read_text("utf-8"), folder) if markdown.exists() else None
+        before = markdown.read_text("utf-8") if markdown.exists() else ""
+        held = page.within(before, folder)
+        if held is None and before and not before.startswith(page.TITLE):
+            raise BadUsage(
+                f"markdown must be a new file, one that this command wrote, or one with marks such "
+                f"as <!-- begin: verdicts --><!-- end -->, got {markdown}. Choose another name."
+            )
         command = f"mtbayes report {folder} --markdown {markdown}"
         texts[markdown] = page.markdown(folder, command) if held is None else held
     for path, text in texts.items():

@@ -14,6 +14,7 @@ import importlib.metadata
 import json
 import platform
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -154,11 +155,14 @@ def compute(
     total = sum(cell.cost for cell in cells) or 1.0
     done = total - sum(cell.cost for cell in missing.values())
     tell(done / total, next(iter(missing.values())).label if missing else "")
-    for name, content in _computed(missing, jobs):
-        with _files.atomic(_path(folder, name)) as temporary:
-            temporary.write_text(json.dumps(content))
-        done += missing[name].cost
-        tell(done / total, missing[name].label)
+    with warnings.catch_warnings():
+        # joblib replaces a process that holds many compiled programs; nothing is lost by it.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
+        for name, content in _computed(missing, jobs):
+            with _files.atomic(_path(folder, name)) as temporary:
+                temporary.write_text(json.dumps(content))
+            done += missing[name].cost
+            tell(done / total, missing[name].label)
     return [json.loads(_path(folder, name).read_text()) for name in names]
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from mtbayes import _check
+from mtbayes.errors import InvalidInput
 from mtbayes.experiments import EXPERIMENTS
 from mtbayes.report import REPORTS, html
 from mtbayes.report.claims import judge
@@ -47,7 +50,9 @@ expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Se
 clock, summed over the fits, beside whatever else the machine was doing."""
 
 
-_MARKS = "<!-- reproduction: begin -->", "<!-- reproduction: end -->"
+TITLE = "# What the paper claims, and what was measured"
+"""The first line of the page in Markdown."""
+_MARKED = re.compile(r"(<!-- begin: (verdicts|[\w-]+, table \d+) -->).*?(<!-- end -->)", re.DOTALL)
 
 
 def there(out: Path) -> list[str]:
@@ -58,7 +63,7 @@ def there(out: Path) -> list[str]:
 def markdown(out: Path, command: str) -> str:
     """The page as Markdown, without figures."""
     parts = [
-        "# What the paper claims, and what was measured",
+        TITLE,
         f"This page is written by\n\n```\n{command}\n```\n\n{_INTRODUCTION}",
         "## Verdicts",
         _verdicts(out),
@@ -74,14 +79,25 @@ def markdown(out: Path, command: str) -> str:
 
 
 def within(text: str, out: Path) -> str | None:
-    """A text with the verdicts put between its marks; None if it has no marks."""
-    before, begin, rest = text.partition(_MARKS[0])
-    _, end, after = rest.partition(_MARKS[1])
-    if not end:
+    """A text with what its marks ask for put between them; None if it has no marks.
+
+    Marks are `begin: verdicts` and `begin: EXPERIMENT, table NUMBER`, and `end`, as comments of
+    HTML.
+    """
+    if not _MARKED.search(text):
         return None
-    lines = ["| claim of the paper | here |", "|---|---|"]
-    lines += [f"| {claim.text} | {claim.verdict} |" for claim in judge(out)]
-    return f"{before}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{after}"
+    return _MARKED.sub(lambda found: f"{found[1]}\n\n{_asked(found[2], out)}\n\n{found[3]}", text)
+
+
+def _asked(what: str, out: Path) -> str:
+    if what == "verdicts":
+        lines = ["| claim of the paper | here |", "|---|---|"]
+        return "\n".join(lines + [f"| {c.text} | {c.verdict} |" for c in judge(out)])
+    name, number = what.split(", table ")
+    grids = _grids(_check.known("experiment", name, there(out)), out)
+    if not 0 < int(number) <= len(grids):
+        raise InvalidInput(f"{what!r} must name one of the {len(grids)} tables of {name}.")
+    return grids[int(number) - 1].markdown()
 
 
 def _verdicts(out: Path) -> str:
