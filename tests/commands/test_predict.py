@@ -117,7 +117,7 @@ def test_foreign_and_damaged_models_are_refused(case):
 
 
 def test_an_ending_that_is_none_of_ours_is_bad_usage(case):
-    for command, out in (("predict", "p.csv.gz"), ("audit", "a.parquet"), ("compare", "c.txt")):
+    for command, out in (("predict", "p.csv.gz"), ("audit", "a.json"), ("compare", "c.txt")):
         first = [case.model] if command == "predict" else []
         target = [] if command == "predict" else ["--target", "label"]
         result = case.run(command, *first, case.data, *target, "-o", case.folder / out)

@@ -46,7 +46,9 @@ def file(tmp_path):
     ],
 )
 def test_all_ways_to_write_the_same_table(file, content, name):
-    assert rows(file(content, name)) == ROWS
+    path = file(content, name)
+    assert rows(path) == ROWS
+    assert open_table(path).rows == (None if name == "excel.txt" else 2)
 
 
 def test_typed_files_keep_their_types(tmp_path):
@@ -55,6 +57,7 @@ def test_typed_files_keep_their_types(tmp_path):
     pyarrow.feather.write_feather(table, tmp_path / "t.feather")
     for name in ("misnamed.csv", "t.feather"):
         assert open_table(tmp_path / name).table() == table
+        assert open_table(tmp_path / name).rows == 2
 
 
 def test_latin_1_is_read_and_noted(file):

@@ -42,6 +42,7 @@ def predict(
         if out is not None:
             new_file(out, force, TABLES)
         from mtbayes.commands.model import TableModel, note_strays, opened
+        from mtbayes.estimators.progress import bar
 
         learned = TableModel.load(model)
         source = opened(screen, data)
@@ -51,12 +52,14 @@ def predict(
             screen.note(f"columns that the model does not know are ignored: {shown}")
         strays: Counter[str] = Counter()
         rows = 0
-        with writer(out, as_json=as_json) as write:
+        bars = screen.bars and out is not None and source.rows is not None
+        with writer(out, as_json=as_json) as write, bar("predicting", shown=bars) as tell:
             for batch in source.batches():
                 if batch.num_rows:
                     x = learned.schema.code(batch, decimal=source.decimal, strays=strays)
                     write(predictions(learned, x, coverage))
                     rows += len(x)
+                    tell(rows / max(rows, source.rows or 0))
             if not rows:
                 source.table()  # says what is wrong with a file without rows
         note_strays(screen, strays)

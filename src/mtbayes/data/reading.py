@@ -43,6 +43,7 @@ class Source:
     notes: what a reader should know about how the file was read
     batches: starts to read; batches of rows come in the order of the file
     decimal: the sign between whole and part that its numbers may have beside "."
+    rows: how many there are, or about so many; None if nobody knows before reading
     dataset: the same as a `pyarrow.dataset.Dataset`, where it is Parquet or Feather
     """
 
@@ -51,6 +52,7 @@ class Source:
     batches: Callable[[], Iterator[pa.RecordBatch]]
     notes: tuple[str, ...] = ()
     decimal: str = "."
+    rows: int | None = None
     dataset: Any = None
 
     def table(self) -> pa.Table:
@@ -93,8 +95,9 @@ def _parquet(path: Path) -> Source:
 
     with _reading(path), pa.parquet.ParquetFile(path) as file:
         names, notes = unique(file.schema_arrow.names)
+        rows = file.metadata.num_rows
     dataset = pa.dataset.dataset(path, format="parquet") if not notes else None
-    return Source(path, names, batches, notes, dataset=dataset)
+    return Source(path, names, batches, notes, rows=rows, dataset=dataset)
 
 
 def _folder(path: Path) -> Source:
@@ -106,12 +109,13 @@ def _folder(path: Path) -> Source:
         )
     with _reading(path):
         dataset = pa.dataset.dataset(path, format="parquet", partitioning="hive")
+        rows = dataset.count_rows()
 
     def batches() -> Iterator[pa.RecordBatch]:
         with _reading(path):
             yield from dataset.to_batches(batch_size=_BATCH)
 
-    return Source(path, tuple(dataset.schema.names), batches, dataset=dataset)
+    return Source(path, tuple(dataset.schema.names), batches, rows=rows, dataset=dataset)
 
 
 def _feather(path: Path) -> Source:
@@ -122,9 +126,11 @@ def _feather(path: Path) -> Source:
                 yield file.get_batch(i).rename_columns(names)
 
     with _reading(path), pa.memory_map(str(path)) as mapped:
-        names, notes = unique(pa.ipc.open_file(mapped).schema.names)
+        file = pa.ipc.open_file(mapped)
+        names, notes = unique(file.schema.names)
+        rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
     dataset = pa.dataset.dataset(path, format="ipc") if not notes else None
-    return Source(path, names, batches, notes, dataset=dataset)
+    return Source(path, names, batches, notes, rows=rows, dataset=dataset)
 
 
 def _workbook(path: Path) -> Source:
@@ -168,6 +174,7 @@ class _Dialect:
     compression: str | None
     encoding: str
     delimiter: str
+    lines: int | None
     notes: list[str] = field(default_factory=list)
 
     def open(self, kinds: dict[str, pa.DataType] | None = None) -> Any:
@@ -197,18 +204,20 @@ def _text(path: Path, compression: str | None) -> Source:
                 yield batch.rename_columns(names)
 
     decimal = "," if dialect.delimiter == ";" else "."
-    return Source(path, names, batches, (*dialect.notes, *notes), decimal)
+    rows = None if dialect.lines is None else max(0, dialect.lines - 1)
+    return Source(path, names, batches, (*dialect.notes, *notes), decimal, rows)
 
 
 def _dialect(path: Path, compression: str | None) -> _Dialect:
     with pa.input_stream(str(path), compression=compression) as stream:
         head = stream.read(_HEAD)
     notes: list[str] = []
+    lines = None
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
     elif b"\0" in head:
         _refuse(path, "holds bytes that no text has", "Look whether this is the file you meant.")
-    elif _is_utf8(path, compression):
+    elif (lines := _lines_of_utf8(path, compression)) is not None:
         encoding = "utf-8"
     else:
         encoding = "latin-1"
@@ -223,18 +232,22 @@ def _dialect(path: Path, compression: str | None) -> _Dialect:
     if len(head) < _HEAD and len(text.strip().splitlines()) == 1:
         _refuse(path, "has a header and no rows", "Look how it was made.")
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
-    return _Dialect(path, compression, encoding, _ENDINGS.get(ending) or _delimiter(text), notes)
+    delimiter = _ENDINGS.get(ending) or _delimiter(text)
+    return _Dialect(path, compression, encoding, delimiter, lines, notes)
 
 
-def _is_utf8(path: Path, compression: str | None) -> bool:
+def _lines_of_utf8(path: Path, compression: str | None) -> int | None:
+    """How many lines a text has; None if it is not UTF-8."""
+    lines = 1
     with pa.input_stream(str(path), compression=compression) as stream:
         try:
             reader = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-            while reader.read(2**20):
-                pass
+            while part := reader.read(2**20):
+                lines += part.count("\n")
+                last = part
         except UnicodeDecodeError:
-            return False
-    return True
+            return None
+    return lines - last.endswith("\n")
 
 
 def _delimiter(text: str) -> str:
