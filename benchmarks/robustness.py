@@ -4,10 +4,11 @@
 
 A share ε of the training labels is flipped to any other class, or of the targets replaced uniformly
 over their range; test rows stay clean. For the digits also to the next class, and on one side of a
-plane alone. All networks have the same hidden layers and epochs. The
-oracle t is the fixed t with the lowest loss on the clean test rows, which nobody knows in practice.
-Writes robustness.csv after each data set, aims.csv and robustness.png. The data sets mnist,
-emnist47 and housing are read from the folder in MTBAYES_DATA and left out where it is not set.
+plane alone. All networks have the same hidden layers and epochs. The oracle t is the fixed t with
+the lowest loss on the clean test rows, which nobody knows in practice.
+Writes robustness.csv, aims.csv and robustness.png. A run that was stopped goes on from the CSV;
+remove it to start anew, and do so after a change of the estimators. The data sets mnist, emnist47
+and housing are read from the folder in MTBAYES_DATA and left out where it is not set.
 "floor" is the ECE that right probabilities would show on so few test rows.
 Seconds are of the wall clock, predictions and compilation included: use a quiet machine. Those of
 scikit-learn are of one thread. Quick knows three fixed t only, so that auto may beat the oracle.
@@ -230,29 +231,31 @@ def compared(task: Task, touched: np.ndarray, quick: bool, tell: Callable[[str],
 
 
 def run_all(names: list[str], quick: bool, seeds: int, out: Path) -> None:
-    """Rows of these data sets into the CSV; those of others that are there stay."""
+    """Rows of these data sets into the CSV; what is there stays, and is not computed again."""
     epsilons = EPSILONS_QUICK if quick else EPSILONS
-    rows = [row for row in read_rows(out) if row.dataset not in names]
+    rows = read_rows(out)
+    done = {(row.dataset, row.seed, row.eps) for row in rows}
+    cells = [(n, s, e) for n in names for s in range(seeds) for e in epsilons]
+    missing = [cell for cell in cells if cell not in done]
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("", total=sum(SOURCES[n].cost for n in names))
-        for name in names:
+        bar = progress.add_task("", total=sum(SOURCES[name].cost for name, _, _ in missing))
+        for name, seed, eps in missing:
             source = SOURCES[name]
-            for seed in range(seeds):
-                clean = source.load(seed, source.rows_quick if quick else source.rows)
-                for eps in epsilons:
-                    task, touched = dirty(source, clean, eps, seed, quick)
-                    where = f"{name}, ε={eps:g}, seed {seed}"
+            clean = source.load(seed, source.rows_quick if quick else source.rows)
+            task, touched = dirty(source, clean, eps, seed, quick)
+            where = f"{name}, ε={eps:g}, seed {seed}"
 
-                    def tell(method: str, where: str = where) -> None:
-                        progress.update(bar, description=f"{where}: {method}")
+            def tell(method: str, where: str = where) -> None:
+                progress.update(bar, description=f"{where}: {method}")
 
-                    for method, found in compared(task, touched, quick, tell).items():
-                        rows += [Row(name, eps, seed, method, *item) for item in found.items()]
-                    progress.advance(bar, source.cost / (seeds * len(epsilons)))
+            for method, found in compared(task, touched, quick, tell).items():
+                rows += [Row(name, eps, seed, method, *item) for item in found.items()]
             write_csv(out / "robustness.csv", Row._fields, rows)
-            for eps in epsilons:
-                progress.console.print(table_of(rows, name, eps))
+            progress.advance(bar, source.cost)
+    for name in names:
+        for eps in epsilons:
+            console.print(table_of(rows, name, eps))
 
 
 def chosen(only: list[str] | None) -> list[str]:
