@@ -85,7 +85,7 @@ class Images:
     def _heading(self, rows: list[Any]) -> str:
         count = seeds(rows)
         many = "one seed" if count == 1 else f"{count} seeds, band from lowest to highest"
-        return f"{self.title}, 30 % of labels wrong ({many})"
+        return f"{self.title}, 30 % of labels wrong\n({many})"
 
 
 MNIST = Images("mnist", "MNIST", "fig5a-mnist")

@@ -50,7 +50,7 @@ def draw(out: Path) -> list[Path]:
                 title=f"t = {t:g}: AUROC {area.at(t):.3f}",
             )
             axes.label_outer()
-        panels[0].legend()
+        panels[0].legend(loc="upper right")
     return figures.save(figure, folder, "fig6-nll-split")
 
 

@@ -47,15 +47,15 @@ def draw(out: Path) -> list[Path]:
                     shown = nll(out, m, beta, "prior_mean", t_p=t_p)
                     _plot(left, shown, f"m = {m}, {what}", color=colour, **look)
                 shown = nll(out, m, beta, "t_p", prior_mean=1.0)
-                _plot(right, shown, f"m = {m}", color=_KL, **look)
+                _plot(right, shown, f"m = {m}", color=_RENYI, **look)
             left.set(
                 xlabel=r"prior mean $\Delta\mu$", ylabel="NLL", title=f"beta = {beta:g}, t = 1"
             )
             right.set(
                 xlabel=r"order $t_p$", ylabel="NLL", title=rf"beta = {beta:g}, $\Delta\mu$ = 1"
             )
-        panels[0, 0].legend(fontsize=8)
-        panels[0, 1].legend(fontsize=8)
+        handles = panels[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=4, handlelength=3)
     return figures.save(figure, out / "prior", "fig8-prior")
 
 
