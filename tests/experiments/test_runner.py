@@ -10,7 +10,9 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import joblib
 import pytest
+from joblib.parallel import ThreadingBackend
 
 from mtbayes.errors import InvalidInput
 from mtbayes.experiments import runner
@@ -106,6 +108,31 @@ def test_a_cell_that_fails_leaves_the_others(tmp_path, monkeypatch):
         STUDY.run(tmp_path, silent, How(full=True))
     assert len(list((tmp_path / "cells").iterdir())) == 5
     assert not (tmp_path / "squares").exists()
+
+
+class ListsAlone(ThreadingBackend):
+    """As Ray's: it cannot hand out results one by one."""
+
+    supports_return_generator = False
+
+
+def test_a_backend_that_gives_lists_alone_serves_too_and_keeps_what_is_done(tmp_path, monkeypatch):
+    joblib.register_parallel_backend("lists", ListsAlone)
+    spec = Squares(tuple(range(20)))
+
+    def run(self, good=Square.run):
+        if self.x == 15:
+            raise RuntimeError("no")
+        return good(self)
+
+    with joblib.parallel_config(backend="lists", n_jobs=2):
+        with monkeypatch.context() as patch:
+            patch.setattr(Square, "run", run)
+            with pytest.raises(RuntimeError, match="no"):
+                runner.compute(spec.cells(), tmp_path, silent)
+        assert len(list(tmp_path.iterdir())) == 8
+        done = runner.compute(spec.cells(), tmp_path, silent)
+    assert [content["rows"][0][-1] for content in done] == [x**2 for x in range(20)]
 
 
 def test_jobs_are_checked(tmp_path):

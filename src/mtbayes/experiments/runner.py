@@ -15,7 +15,7 @@ import json
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -185,7 +185,21 @@ def gather(name: str, done: Iterable[dict[str, Any]], folder: Path) -> None:
 def _computed(missing: dict[str, Cell], jobs: int | None) -> Iterable[tuple[str, dict[str, Any]]]:
     """Contents of the missing cells as they come, in any order."""
     work = [joblib.delayed(_content)(name, cell) for name, cell in missing.items()]
-    return joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(work)
+    return shared_out(work, jobs, as_they_come="generator_unordered", batch_size=1)
+
+
+def shared_out(
+    work: Sequence[Any], jobs: int | None, *, as_they_come: str = "generator", **options: Any
+) -> Iterator[Any]:
+    """Results of `joblib.Parallel`, one after the other."""
+    try:
+        parallel = joblib.Parallel(n_jobs=jobs, return_as=as_they_come, **options)
+    except ValueError:  # Ray's backend gives lists alone: short ones, so that little can be lost
+        size = 4 * joblib.effective_n_jobs(jobs)
+        for begin in range(0, len(work), size):
+            yield from joblib.Parallel(n_jobs=jobs, **options)(work[begin : begin + size])
+    else:
+        yield from parallel(work)
 
 
 def _content(name: str, cell: Cell) -> tuple[str, dict[str, Any]]:

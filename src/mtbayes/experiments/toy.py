@@ -17,6 +17,7 @@ from scipy.stats import norm
 from mtbayes.criteria import Criterion
 from mtbayes.data.contamination import huber
 from mtbayes.experiments import tlog
+from mtbayes.experiments.runner import shared_out
 from mtbayes.experiments.tidy import Row, Tell, write_columns, write_rows
 from mtbayes.metrics.distance import total_variation
 from mtbayes.solve import fixed_points
@@ -129,8 +130,8 @@ def run(out: Path, tell: Tell, data_sets: int | None = None) -> None:
     write_columns(folder / "densities.csv", {"x": x, "nu": true_density(x), **curves})
     write_columns(folder / "points.csv", {"x": MATCHED, "outlier": [1.0, 0.0, 0.0, 0.0, 0.0]})
     both = [(m, t, b) for m in MEMBERS for t in TEMPERATURES for b in sorted({1.0, float(m)})]
-    jobs = (joblib.delayed(_random_rows)(both, seed) for seed in range(count))
-    for done, found in enumerate(joblib.Parallel(n_jobs=-1, return_as="generator")(jobs)):
+    jobs = [joblib.delayed(_random_rows)(both, seed) for seed in range(count)]
+    for done, found in enumerate(shared_out(jobs, -1)):
         rows += found
         tell((done + 1) / count, f"data set {done + 1} of {count}")
     write_rows(folder / "results.csv", rows)
