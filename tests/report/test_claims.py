@@ -154,7 +154,7 @@ def test_page_stands_alone(out):
 
 
 def test_markdown_names_its_command_and_mode(out):
-    text = page.markdown(out, "mtbayes report somewhere")
+    text = page.markdown(out, "mtbayes report somewhere", out)
     assert "mtbayes report somewhere" in text
     assert "| housing | quick |" in text
     for claim in claims.CLAIMS:
@@ -163,7 +163,9 @@ def test_markdown_names_its_command_and_mode(out):
 
 def test_the_page_in_the_docs_is_what_its_command_writes():
     command = "mtbayes report docs/reproduction --markdown docs/reproduction.md"
-    assert (DOCS / "reproduction.md").read_text() == page.markdown(DOCS / "reproduction", command)
+    assert (DOCS / "reproduction.md").read_text() == page.markdown(
+        DOCS / "reproduction", command, DOCS
+    )
 
 
 @pytest.mark.parametrize("name", ["../README.md", "multimodal.md"])

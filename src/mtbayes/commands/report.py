@@ -110,7 +110,7 @@ def _folder(screen: Screen, folder: Path, out: Path, markdown: Path | None) -> N
                 f"as <!-- begin: verdicts --><!-- end -->, got {markdown}. Choose another name."
             )
         command = f"mtbayes report {folder} --markdown {markdown}"
-        texts[markdown] = page.markdown(folder, command) if held is None else held
+        texts[markdown] = page.markdown(folder, command, markdown.parent) if held is None else held
     for path, text in texts.items():
         _write(path, text)
         screen.line(f"{path}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from html import escape
 from pathlib import Path
@@ -60,8 +61,8 @@ def there(out: Path) -> list[str]:
     return [name for name in EXPERIMENTS if any((out / name).glob("*.csv"))]
 
 
-def markdown(out: Path, command: str) -> str:
-    """The page as Markdown, without figures."""
+def markdown(out: Path, command: str, at: Path) -> str:
+    """The page as Markdown, to stand in the folder `at`."""
     parts = [
         TITLE,
         f"This page is written by\n\n```\n{command}\n```\n\n{_INTRODUCTION}",
@@ -72,10 +73,25 @@ def markdown(out: Path, command: str) -> str:
         _MODES,
         "## Settings",
         SETTINGS.strip(),
-        "## Tables",
-        *(grid.markdown() for name in there(out) for grid in _grids(name, out)),
+        *(part for name in there(out) for part in _experiment(name, out, at)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _experiment(name: str, out: Path, at: Path) -> list[str]:
+    """Its figures and tables."""
+    about = EXPERIMENTS[name].about
+    figures = [
+        f"![{about}: {path.stem}]({Path(os.path.relpath(path, at)).as_posix()})"
+        for path in _figures(name, out)
+    ]
+    tables = [grid.markdown() for grid in _grids(name, out)]
+    tables += [f"```text\n{text}\n```" for text in _texts(name, out)]
+    return [f"## {name}", f"{about}.", *figures, *tables]
+
+
+def _figures(name: str, out: Path) -> list[Path]:
+    return sorted((out / name).glob("*.png"))
 
 
 def within(text: str, out: Path) -> str | None:
@@ -160,12 +176,9 @@ def _claims(out: Path) -> str:
 def _section(out: Path, name: str) -> str:
     about = _about(out, name)
     parts = [html.paragraph(EXPERIMENTS[name].about)]
-    parts += [
-        html.figure(path.read_bytes(), path.stem) for path in sorted((out / name).glob("*.png"))
-    ]
+    parts += [html.figure(path.read_bytes(), path.stem) for path in _figures(name, out)]
     parts += [html.table(*grid) for grid in _grids(name, out)]
-    if not hasattr(REPORTS[name], "grids"):
-        parts += [f"<pre>{escape(_text(table))}</pre>" for table in REPORTS[name].tables(out)]
+    parts += [f"<pre>{escape(text)}</pre>" for text in _texts(name, out)]
     if about:
         settings = escape(json.dumps(about, indent=1))
         parts.append(
@@ -174,7 +187,13 @@ def _section(out: Path, name: str) -> str:
     return html.section(name, *parts)
 
 
+def _texts(name: str, out: Path) -> list[str]:
+    """Tables that are no grids, as the screen shows them."""
+    report = REPORTS[name]
+    return [] if hasattr(report, "grids") else [_text(table) for table in report.tables(out)]
+
+
 def _text(table: Any) -> str:
     file = io.StringIO()
     Console(file=file, width=110).print(table)
-    return file.getvalue()
+    return "\n".join(line.rstrip() for line in file.getvalue().strip("\n").splitlines())
