@@ -79,6 +79,14 @@ def test_a_stream_in_order_ends_where_rows_in_memory_do(folder, by_memory, tmp_p
     assert same(learn(held, Y, shuffle=False), by_memory)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.int64])
+def test_whole_numbers_of_a_stream_are_the_same_numbers(kind, tmp_path):
+    held = np.memmap(tmp_path / "x.bin", kind, "w+", shape=X.shape)
+    held[:] = RNG.integers(0, 256, X.shape) - (0 if kind == np.uint8 else 300)
+    memory = learn(np.asarray(held, np.float32), Y, shuffle=False)
+    assert same(learn(held, Y, shuffle=False), memory)
+
+
 def test_weights_of_a_stream_count_as_in_memory(folder, tmp_path):
     table = pq.read_table(folder).append_column("w", pa.array(WEIGHT))
     pq.write_table(table, tmp_path / "weighted.parquet")

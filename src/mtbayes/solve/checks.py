@@ -14,8 +14,13 @@ from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior
 
 
-def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, Any]:
-    """x and y as arrays that the model can take, or an InvalidInput that names the argument."""
+def checked_rows(
+    model: LogLik, x: Any, y: Any, name: str = "", *, narrow: bool = False
+) -> tuple[Any, Any]:
+    """x and y as arrays that the model can take, or an InvalidInput that names the argument.
+
+    narrow: x of small whole numbers, such as pixels, may stay as it is, a quarter of the size
+    """
     x, y = _numbers(f"{name}x", x), _numbers(f"{name}y", y)
     if x.ndim < 1 or len(x) == 0:
         raise InvalidInput(f"{name}x must have at least one row, got shape {x.shape}.")
@@ -27,7 +32,8 @@ def checked_rows(model: LogLik, x: Any, y: Any, name: str = "") -> tuple[Any, An
     whole = y.dtype.kind in "biu" and (not y.size or np.abs(y).max() < 2**31)
     doubtful = [x.dtype.kind == "f", y.dtype.kind == "f"]  # whole numbers are finite
     with np.errstate(over="ignore"):  # what overflows is found just below
-        x = x.astype(kind, copy=False)
+        if not (narrow and x.dtype.kind in "biu" and x.dtype.itemsize <= 2):
+            x = x.astype(kind, copy=False)
         y = y.astype(np.int32, copy=False) if whole else y.astype(kind, copy=False)
     for label, values, doubt in zip("xy", (x, y), doubtful, strict=True):
         if doubt and not np.isfinite(values).all():

@@ -137,7 +137,10 @@ def streamed(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
 
     def run(state: State, batches: Rows, key: Array, hyper: Hyper) -> tuple[State, Terms, Array]:
         key = jax.random.wrap_key_data(key)
-        return _steps(settings, state, batches, lambda batch: batch, key, hyper)
+        kind = batches.weight.dtype
+        return _steps(
+            settings, state, batches, lambda b: b._replace(x=b.x.astype(kind)), key, hyper
+        )
 
     everywhere = None if settings.mesh is None else NamedSharding(settings.mesh, PartitionSpec())
     return jax.jit(run, out_shardings=everywhere)
