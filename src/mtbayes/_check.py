@@ -186,7 +186,7 @@ def known(name: str, value: Any, allowed: list[str]) -> str:
     """One of the allowed names; the message lists them, the nearest first."""
     if isinstance(value, str) and value in allowed:
         return value
-    near = get_close_matches(str(value), allowed, n=len(allowed), cutoff=0.3)
+    near = get_close_matches(str(value), allowed, n=max(1, len(allowed)), cutoff=0.3)
     listed = near + [a for a in allowed if a not in near]
     raise InvalidInput(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}.")
 

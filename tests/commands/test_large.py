@@ -50,6 +50,27 @@ def test_folder_is_fitted_by_all_its_rows(fitted):
     assert "tell 2 classes of 'label' apart (down, up)" in fitted.output
 
 
+def test_report_leaves_out_rows_that_were_fitted_and_are_not_of_the_sample(folder, fitted):
+    result = run("report", "m.mtb", "rows", "-o", "r.html", "--json", folder=folder)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.output)
+    assert told["rows"] == told["fitted"]
+    assert 200 <= told["rows"] < 210  # rows without x are alike, and known again by it
+    left = N - 1 - told["rows"]
+    assert any(note.startswith(f"{left} rows are left out") for note in told["notes"])
+
+
+def test_report_of_new_rows_looks_at_all_of_them(folder, fitted):
+    shifted = pq.read_table(folder / "rows")
+    x = [None if v is None else v + 1e-3 for v in shifted["x"].to_pylist()]
+    pq.write_table(shifted.set_column(0, "x", pa.array(x)).slice(100, 50), folder / "new.parquet")
+    result = run("report", "m.mtb", "new.parquet", "-o", "n.html", "--json", folder=folder)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.output)
+    assert told["rows"] == 50
+    assert told["fitted"] <= 1  # a row whose x is missing may be one that was fitted
+
+
 def test_folder_is_predicted_with_its_columns(folder, fitted):
     result = run("predict", "m.mtb", "rows", "-o", "p.csv", folder=folder)
     assert result.exit_code == 0, result.output
@@ -141,7 +162,10 @@ def test_bad_folders_and_tasks_are_named(folder, fitted, tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     result = run("fit", str(tmp_path), "--target", "label", folder=folder)
     assert result.exit_code == 1
-    assert "must hold files *.parquet and no others" in result.output
+    assert "must hold files *.parquet and no others, got notes.txt" in result.output
+    (tmp_path / "notes.txt").unlink()
+    result = run("fit", str(tmp_path), "--target", "label", folder=folder)
+    assert "got none" in result.output
     result = run("fit", "rows", "--target", "labl", "--json", folder=folder)
     assert result.exit_code == 2
     assert "Is 'label' meant?" in result.output

@@ -1,6 +1,8 @@
 """`mtbayes predict`: the estimator's predictions, whatever the file looks like."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.csv
@@ -128,3 +130,13 @@ def test_an_ending_that_is_none_of_ours_is_bad_usage(case):
 
 def test_an_impossible_coverage_is_bad_usage(case):
     assert case.run("predict", case.model, case.data, "--coverage", "1.5").exit_code == 2
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(case):
+    code = "from mtbayes.cli import run; run()"
+    for how in ((), ("--json",)):
+        command = [sys.executable, "-c", code, "predict", case.model, case.data, *how]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as pipe:
+            pipe.stdout.close()
+            assert pipe.stderr.read() == b""
+        assert pipe.returncode == 141

@@ -129,8 +129,11 @@ class TestSources:
         np.testing.assert_array_equal(found.weight, ROW % 7)
         assert not isinstance(next(stream.blocks()).x, np.memmap)
 
-    def test_a_column_of_lists_is_as_many_features(self, tmp_path):
-        lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
+    @pytest.mark.parametrize(
+        "kind", [pa.list_(pa.float32(), 3), pa.list_(pa.float32()), pa.large_list(pa.float32())]
+    )
+    def test_a_column_of_lists_is_as_many_features(self, tmp_path, kind):
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3).cast(kind)
         table = pa.table({"a": -X[:, 0], "pixels": lists, "row": ROW})
         pq.write_table(table, tmp_path / "x.parquet", row_group_size=99)
         stream = open_stream(tmp_path / "x.parquet", "row", lanes=3)  # lanes cut row groups
@@ -290,7 +293,8 @@ class TestRefused:
             ("t", ["x"] * N, "column 't' must hold numbers, got string"),
             ("t", [None, *X[1:, 0]], "column 't' must have a value in each row"),
             ("t", [0.5] * (N - 1) + [np.nan], "column 't' must be finite, got nan"),
-            ("t", [[1.0, 2.0]] * N, "column 't' must hold numbers, got list"),
+            ("t", [[1.0], [1.0, 2.0]] * (N // 2), "column 't' must hold lists of one length"),
+            ("t", [["x"]] * N, "column 't' must hold numbers, got list"),
             ("row", [*ROW[1:], None], "column 'row' must have a value in each row"),
         ],
     )
@@ -320,9 +324,27 @@ class TestRefused:
 
     def test_sources_without_rows(self, tmp_path):
         pq.write_table(TABLE.slice(0, 0), tmp_path / "x.parquet")
-        for source in (tmp_path, iter(TABLE.slice(0, 0).to_batches()), iter([])):
-            with pytest.raises(InvalidInput, match="rows must be at least one"):
-                open_stream(source, "row")
+        with pytest.raises(InvalidInput, match="rows must be at least one"):
+            open_stream(tmp_path, "row")
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(InvalidInput, match=r"got none in .*empty"):
+            open_stream(tmp_path / "empty", "row")
+        for nothing in ([], [1, 2], TABLE.slice(0, 0).to_batches()):
+            with pytest.raises(InvalidInput, match="must give record batches of pyarrow, got"):
+                open_stream(iter(nothing), "row")
+
+    @pytest.mark.parametrize("stray", ["readme.txt", "part-9.parquet"])
+    def test_a_file_that_is_damaged_from_the_start_is_named(self, folder, stray):
+        (folder / stray).write_bytes((folder / "part-0.parquet").read_bytes()[:300])
+        with pytest.raises(InvalidInput, match=f"{stray} must be readable"):
+            open_stream(folder, "row")
+
+    def test_lists_whose_length_changes_from_file_to_file(self, tmp_path):
+        for length in (2, 3):
+            rows = {"t": [[1.0] * length] * 10, "row": range(10)}
+            pq.write_table(pa.table(rows), tmp_path / f"{length}.parquet")
+        with pytest.raises(InvalidInput, match=r"one shape, got \(2,\) and \(3,\)"):
+            list(rechunked(open_stream(tmp_path, "row").blocks(), 15))
 
     def test_sources_that_are_none(self, tmp_path):
         (tmp_path / "x.parquet").write_bytes(b"no Parquet")

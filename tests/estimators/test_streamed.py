@@ -241,6 +241,18 @@ def test_devices_share_the_rows(regressor, prices):
     np.testing.assert_allclose(found.state_.mean, regressor.state_.mean, atol=1e-3)
 
 
+def test_batches_that_cannot_be_shared_are_refused_before_anything_is_fitted(labels, monkeypatch):
+    monkeypatch.setattr(RobustClassifier, "_fit_rows", lambda *_: pytest.fail("too late"))
+    with pytest.raises(InvalidInput, match="batch_size must be a multiple of the 3 lanes"):
+        RobustClassifier(**QUICK).fit(open_stream(labels, "label", lanes=3), None)
+
+
+def test_a_name_is_no_target_of_rows_in_memory():
+    table = pa.table({"x": X[:, 0], "label": GIVEN})
+    with pytest.raises(InvalidInput, match="y must hold the targets themselves"):
+        RobustClassifier().fit(table, "label")
+
+
 def test_what_cannot_be_learned_from_is_named(tmp_path, regressor):
     x = X.copy()
     outside = np.setdiff1d(np.arange(400, N), SAMPLED)[0]

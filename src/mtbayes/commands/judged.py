@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,19 @@ def judge(model: TableModel, rows: Rows) -> tuple[TableModel, Array]:
         each = getattr(model.estimator, name)[place]
         each[place < 0] = values
         setattr(told, name, each)
-    return TableModel(told, model.schema, model.seen), place >= 0
+    return replace(model, estimator=told), place >= 0
+
+
+def judgeable(model: TableModel, rows: Rows) -> Rows:
+    """The rows that there is a fit for which has not seen them.
+
+    A model of more rows than fit in memory knows again those of its sample alone. If some of them
+    are here, the others may have been fitted too, and nothing can judge them.
+    """
+    if not model.sampled or model.seen is None:
+        return rows
+    known = np.isin(mark(rows), model.seen)
+    return rows.take(np.flatnonzero(known)) if known.any() else rows
 
 
 def _check_classes(model: TableModel, y: Array) -> None:

@@ -62,13 +62,14 @@ def learn_large(
         checkpoint=done,
     )
     rows = rows_of(screen, source, schema, dataset.take(pa.array(estimator.sampled_)))
-    rows = rows._replace(place=1 + estimator.sampled_)
+    kept = _with_target(source, target) if gone else np.arange(count)
+    rows = rows._replace(place=1 + kept[estimator.sampled_])
     screen.line(aloud(schema, rows.y, guessed=task is None))
     screen.line(
         f"Rows: {count:,} of {len(source.dataset.files)} files, read as they were needed. t, the "
         f"share of wrong rows and the scores below are of {len(rows.y):,} of them, drawn at random."
     )
-    return TableModel(estimator, schema, mark(rows)), rows
+    return TableModel(estimator, schema, mark(rows), sampled=len(rows.y) < count), rows
 
 
 def coded(schema: Schema, batch: Any) -> Block:
@@ -149,6 +150,12 @@ def _judged(estimator: Any, x: Any, y: Any, place: Any, fitted: Any) -> Judged:
     there = np.searchsorted(fitted, place[own])
     suspicion[own], held_out[own] = estimator.suspicion_[there], estimator.held_out_[there]
     return Judged(suspicion, held_out)
+
+
+def _with_target(source: Source, target: str) -> Any:
+    """Numbers of the rows that have one, from 0."""
+    batches = source.dataset.to_batches(columns=[target])
+    return np.flatnonzero(np.concatenate([np.asarray(b.column(0).is_valid()) for b in batches]))
 
 
 def _labels(source: Source, schema: Schema) -> Any:

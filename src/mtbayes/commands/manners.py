@@ -17,6 +17,7 @@ from rich.console import Console
 from mtbayes.errors import InvalidInput
 
 STOPPED = 130  # what a shell makes of Ctrl-C
+CLOSED = 141  # and of a pipe that nobody reads any more
 GOES_ON = "The same command with --resume goes on from what is done, if anything is."
 
 MERELY_UNUSUAL = {"classes": "", "number": " Values that are merely unusual count among them."}
@@ -46,7 +47,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors alone.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over files that exist.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Equal seeds give equal results.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet or Feather; gzip.")]
+Data = Annotated[
+    Path,
+    typer.Argument(metavar="DATA", help="CSV, TSV, Parquet or Feather, or a folder of Parquet."),
+]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
 Target = Annotated[str, typer.Option(help="The column to learn.", autocompletion=_columns)]
 Task = Annotated[
@@ -90,6 +94,9 @@ class Screen:
         self._warnings.__exit__(kind, error, trace)
         if self.debug:
             return
+        if isinstance(error, BrokenPipeError):  # `| head` has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise typer.Exit(CLOSED) from None
         if isinstance(error, KeyboardInterrupt):
             self._fail(f"stopped; nothing half-written is left behind. {self.stopped}", STOPPED)
         elif isinstance(error, BadUsage):

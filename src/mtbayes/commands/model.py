@@ -30,6 +30,8 @@ class TableModel:
     schema: Schema
     seen: Array | None = None
     """A `mark` of each fitted row, in the order of `estimator.held_out_`; None if not kept."""
+    sampled: bool = False
+    """Whether more rows were fitted, of which there are no marks."""
 
     def save(self, path: Path) -> None:
         """Write one file, whole or not at all."""
@@ -37,6 +39,7 @@ class TableModel:
         beside = self.schema.as_json()
         if self.seen is not None:
             beside["seen"] = base64.b64encode(self.seen.astype("<u8").tobytes()).decode()
+            beside["sampled"] = self.sampled
         save(self.estimator, path, beside)
 
     @classmethod
@@ -56,7 +59,7 @@ class TableModel:
             )
         seen = beside.get("seen") if isinstance(beside, dict) else None
         marks = None if seen is None else np.frombuffer(base64.b64decode(seen), "<u8")
-        return cls(estimator, Schema.from_json(beside), marks)
+        return cls(estimator, Schema.from_json(beside), marks, bool(beside.get("sampled")))
 
 
 class Rows(NamedTuple):
@@ -68,6 +71,10 @@ class Rows(NamedTuple):
     """Where each was among the rows of the file, from 1."""
     x: FloatArray
     y: Array
+
+    def take(self, which: Array) -> Rows:
+        """Some of them."""
+        return Rows(self.table.take(which), self.place[which], self.x[which], self.y[which])
 
 
 def mark(rows: Rows) -> Array:

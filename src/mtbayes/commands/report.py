@@ -119,14 +119,20 @@ def _folder(screen: Screen, folder: Path, out: Path, markdown: Path | None) -> N
 
 def _model(screen: Screen, path: Path, data: Path, out: Path, seed: int) -> None:
     """Look at a model with data, and write its page."""
-    from mtbayes.commands.judged import judge
+    from mtbayes.commands.judged import judge, judgeable
     from mtbayes.commands.model import TableModel, opened, rows_of
     from mtbayes.estimators.progress import bar
     from mtbayes.report.model import page
 
     model = TableModel.load(path)
     source = opened(screen, data)
-    rows = rows_of(screen, source, model.schema)
+    every = rows_of(screen, source, model.schema)
+    rows = judgeable(model, every)
+    if len(rows.y) < len(every.y):
+        screen.note(
+            f"{len(every.y) - len(rows.y):,} rows are left out: they were fitted with the others, "
+            "and no fit that has not seen them can judge them"
+        )
     with bar("Looking at the model", shown=screen.bars) as tell:
         told, seen = judge(model, rows)
         tell(0.1)

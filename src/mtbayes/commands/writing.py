@@ -20,6 +20,7 @@ def writer(out: Path | None, *, as_json: bool = False) -> Iterator[Callable[[Any
 
     if out is None:
         yield from (_json_lines() if as_json else _arrow(sys.stdout.buffer, ".csv"))
+        sys.stdout.flush()  # here, where a reader that went away is heard of
     else:
         with atomic(out) as temporary:
             yield from _arrow(str(temporary), out.suffix.lower())

@@ -177,7 +177,7 @@ class Stream:
         except InvalidInput as error:
             raise InvalidInput(f"{piece.name}: {error}") from None
         except (OSError, pa.ArrowException, EOFError) as error:
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split()).rstrip(".")
             raise InvalidInput(
                 f"{piece.name} must stay readable while it is learned from, got: {reason}. Mend or "
                 "restore it and go on from the checkpoint, if there is one."
@@ -213,6 +213,11 @@ def _joined(blocks: list[Block]) -> Block:
     blocks = [block for block in blocks if len(block.y)] or blocks[:1]
     if len(blocks) == 1:
         return blocks[0]
+    shapes = list(dict.fromkeys(block.x.shape[1:] for block in blocks))
+    if len(shapes) > 1:
+        raise InvalidInput(
+            f"rows must all have one shape, got {shapes[0]} and {shapes[1]}. Pad or cut lists."
+        )
     return Block(*(np.concatenate(each) for each in zip(*blocks, strict=True)))
 
 

@@ -103,9 +103,12 @@ def _parquet(path: Path) -> Source:
 def _folder(path: Path) -> Source:
     """Parquet files, also in folders like `year=2024` that make a column."""
     files = [file for file in path.rglob("[!._]*") if file.is_file()]  # as Arrow looks for them
-    if not files or any(file.suffix != ".parquet" for file in files):
+    strays = [file for file in files if file.suffix != ".parquet"]
+    if strays or not files:
+        got = str(strays[0].relative_to(path)) if strays else "none"
         raise InvalidInput(
-            f"folder must hold files *.parquet and no others, got {str(path)!r}. Name a file."
+            f"folder must hold files *.parquet and no others, got {got} in {str(path)!r}. Name a "
+            "file, or move what does not belong there."
         )
     with _reading(path):
         dataset = pa.dataset.dataset(path, format="parquet", partitioning="hive")
@@ -156,7 +159,7 @@ class _reading:
 
     def __exit__(self, kind: Any, error: Any, _: Any) -> None:
         if isinstance(error, (pa.ArrowException, OSError, EOFError)):
-            said = str(error).splitlines()[0][:160].rstrip(". ") if str(error) else kind.__name__
+            said = str(error).splitlines()[0][:300].rstrip(". ") if str(error) else kind.__name__
             raise InvalidInput(
                 f"{self.path} must be a whole table, but reading it stopped: {said}. Repair that "
                 "place, or write the file anew."

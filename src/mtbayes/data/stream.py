@@ -121,13 +121,16 @@ def _dataset(source: Any) -> Any:
         return _spooled(source)
     try:
         arrow = str(source).endswith((".arrow", ".feather", ".ipc"))
-        return ds.dataset(source, format="ipc" if arrow else "parquet", partitioning="hive")
+        found = ds.dataset(source, format="ipc" if arrow else "parquet", partitioning="hive")
     except (FileNotFoundError, pa.ArrowException, TypeError, OSError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInput(
             f"data must be a file or folder that pyarrow.dataset opens, got {source!r}: {reason}. "
             "Name a Parquet or Feather file, or a folder of Parquet files."
         ) from None
+    if not found.schema.names:
+        raise InvalidInput(f"data must have rows, got none in {source}. Look for a misspelt name.")
+    return found
 
 
 def _spooled(batches: Iterator[Any]) -> Any:
@@ -136,8 +139,9 @@ def _spooled(batches: Iterator[Any]) -> Any:
     import pyarrow.dataset as ds
 
     first = next(iter(batches), None)
-    if first is None:
-        raise InvalidInput("rows must be at least one, got an iterator without batches.")
+    if not isinstance(first, pa.RecordBatch):
+        got = "none" if first is None else type(first).__name__
+        raise InvalidInput(f"an iterator must give record batches of pyarrow, got {got}.")
     descriptor, path = tempfile.mkstemp(".arrow", "mtbayes-")
     with os.fdopen(descriptor, "wb") as raw, pa.ipc.new_file(raw, first.schema) as file:
         file.write(first)
@@ -157,7 +161,7 @@ def _of_dataset(dataset: Any, decode: Any) -> Iterator[Piece]:
             groups = getattr(fragment, "row_groups", None)  # count_rows would count the whole file
             count = sum(g.num_rows for g in groups) if groups else fragment.count_rows()
         except (OSError, pa.ArrowException) as error:
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split()).rstrip(".")
             raise InvalidInput(
                 f"{_name(fragment)} must be readable, got: {reason}. Mend or remove it."
             ) from None
@@ -175,12 +179,14 @@ def _of_dataset(dataset: Any, decode: Any) -> Iterator[Piece]:
 
 def _fragments(dataset: Any) -> Iterator[Any]:
     """Row groups of Parquet files, and other files whole."""
+    import pyarrow as pa
+
     for fragment in dataset.get_fragments():
         if hasattr(fragment, "split_by_row_group"):
             try:
                 yield from fragment.split_by_row_group()
                 continue
-            except OSError:
+            except (OSError, pa.ArrowException):
                 pass  # whose name is told when its rows are counted
         yield fragment
 
@@ -277,9 +283,26 @@ def _numbers(batch: Any, name: str) -> Array:
     kind = column.type
     if pa.types.is_fixed_size_list(kind):
         return np.asarray(column.flatten()).reshape(-1, kind.list_size)
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if lists and _is_number(kind.value_type):
+        lengths = np.unique(column.value_lengths())
+        if len(lengths) > 1:
+            raise InvalidInput(
+                f"column {name!r} must hold lists of one length, got {lengths[0]} and {lengths[1]} "
+                "numbers. Pad or cut them first."
+            )
+        return np.asarray(column.flatten()).reshape(len(column), -1)
+    if not _is_number(kind):
         raise InvalidInput(
             f"column {name!r} must hold numbers, got {kind}. Code it as numbers first, or use the "
             "command `mtbayes fit`, which does."
         )
     return _plain(batch, name)[:, None]
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    )

@@ -31,6 +31,11 @@ def checked(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             return checked(estimator, x.x, images=images, y_numeric=y_numeric, **options)
+    if isinstance(options.get("y"), str):
+        raise InvalidInput(
+            f"y must hold the targets themselves where X is in memory, got {options['y']!r}. Take "
+            "that column out of X and give it as y; names are for data sets on disk."
+        )
     if issparse(x):
         raise InvalidInput(
             "X must be dense, got a sparse matrix. Use X.toarray(), and in a pipeline "

@@ -22,6 +22,8 @@ from mtbayes.estimators.influence import forget
 from mtbayes.estimators.progress import in_words
 from mtbayes.estimators.recipe import Place
 from mtbayes.estimators.rows import Rows
+from mtbayes.solve.devices import Devices
+from mtbayes.solve.feed import check_size
 from mtbayes.types import Array
 
 SAMPLE = 50_000
@@ -32,6 +34,8 @@ _STEPS = 30_000  # of the fit to all rows with epochs="auto", at least, and at l
 def fit_stream(estimator: Any, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
     """Learn from a data set, an array on disk or an iterator of record batches."""
     stream = open_stream(x, y, sample_weight)
+    if len(stream) > SAMPLE >= estimator.batch_size:  # it is known now, and not after the folds
+        check_size(estimator.batch_size, stream.lanes, Devices.of(place.mesh))
     seed = check_random_state(estimator.random_state).randint(2**31)
     which, sample, labels = _surveyed(stream, seed, is_classifier(estimator))
     estimator._fit_rows(sample.x, sample.y, sample.weight, place, labels)

@@ -51,6 +51,8 @@ expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Se
 clock, summed over the fits, beside whatever else the machine was doing."""
 
 
+_SHARED = {"nll-split": "cifar10", "reliability": "mnist"}
+"""Experiments whose cells are among those of another."""
 TITLE = "# What the paper claims, and what was measured"
 """The first line of the page in Markdown."""
 _MARKED = re.compile(r"(<!-- begin: (verdicts|[\w-]+, table \d+) -->).*?(<!-- end -->)", re.DOTALL)
@@ -70,7 +72,7 @@ def markdown(out: Path, command: str, at: Path) -> str:
         _verdicts(out),
         "## Runs",
         runs(out).markdown(),
-        _MODES,
+        f"{_MODES} {_together(out)}",
         "## Settings",
         SETTINGS.strip(),
         *(part for name in there(out) for part in _experiment(name, out, at)),
@@ -135,6 +137,15 @@ def runs(out: Path) -> Grid:
             lines.append((name, about["mode"], *sizes, f"{about['seconds']:.0f}"))
     heads = ("experiment", "mode", "training rows", "epochs", "seeds", "seconds")
     return Grid("Runs", heads, lines)
+
+
+def _together(out: Path) -> str:
+    """The time of all fits; cells that two experiments share count once."""
+    names = [name for name in there(out) if _SHARED.get(name) not in there(out)]
+    hours = sum(_about(out, name).get("seconds", 0.0) for name in names) / 3600
+    return (
+        f"All fits together took {hours:.1f} hours; two processes (`--jobs 2`) take half of that."
+    )
 
 
 def _about(out: Path, name: str) -> dict[str, Any]:

@@ -39,7 +39,8 @@ class Checkpoint:
             if theirs.get(name) != value:
                 raise InvalidInput(
                     f"checkpoint must belong to this fit, but {self.path} has another {name} "
-                    f"({theirs.get(name)!r}, now {value!r}). Delete it, or give another path."
+                    f"({theirs.get(name)!r}, now {value!r}). Put back what was "
+                    "there before, or delete it to start anew."
                 )
         leaves, tree = jax.tree.flatten(like)
         found = [jnp.asarray(arrays[f"{i:04d}"]) for i in range(len(leaves))]

@@ -49,19 +49,10 @@ class Devices(NamedTuple):
         """Devices that share the rows of a batch."""
         return 1 if self.mesh is None else int(self.mesh.shape[self.mesh.axis_names[0]])
 
-    def _check(self, size: int) -> None:
-        """A batch can be shared out evenly."""
-        if size % self.sharing:
-            raise InvalidInput(
-                f"batch_size must be a multiple of the {self.sharing} devices that share its rows, "
-                f"got {size}. Try {self.sharing * max(1, round(size / self.sharing))}."
-            )
-
     def share(self, size: int) -> slice:
         """The rows of a batch that this process holds."""
         if self.mesh is None:
             return slice(0, size)
-        self._check(size)
         by = NamedSharding(self.mesh, PartitionSpec(self.mesh.axis_names[0]))
         indices = by.addressable_devices_indices_map((size,)).values()
         held = [index[0].indices(size) for index in indices if index is not None]

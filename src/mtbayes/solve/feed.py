@@ -145,6 +145,7 @@ class Split(Resident):
     def __init__(
         self, x: Any, y: Any, weights: FloatArray, size: int, how: How, devices: Devices
     ) -> None:
+        check_size(size, 1, devices)
         super().__init__(x, y, weights, size, how)
         self.devices, self.mesh = devices, devices.mesh
 
@@ -172,11 +173,7 @@ class Streamed:
     def __init__(
         self, stream: Stream, model: LogLik, size: int, how: How, devices: Devices
     ) -> None:
-        if size % stream.lanes:
-            raise InvalidInput(
-                f"batch_size must be a multiple of the {stream.lanes} lanes, got {size}. Try "
-                f"{stream.lanes * max(1, round(size / stream.lanes))}."
-            )
+        check_size(size, stream.lanes, devices)
         self.stream, self.model, self.size, self.devices = stream, model, size, devices
         self.mesh = devices.mesh
         self.each = size // stream.lanes
@@ -262,6 +259,16 @@ def feed_of(
     if mesh is None:
         return Resident(x, y, weights, size, how)
     return Split(x, y, weights, size, how, devices)
+
+
+def check_size(size: int, lanes: int, devices: Devices) -> None:
+    """Refuse a batch that cannot be shared out evenly over lanes and devices."""
+    for shares, of in ((lanes, "lanes"), (devices.sharing, "devices that share its rows")):
+        if size % shares:
+            raise InvalidInput(
+                f"batch_size must be a multiple of the {shares} {of}, got {size}. Try "
+                f"{shares * max(1, round(size / shares))}."
+            )
 
 
 def _size(batch_size: int, rows: int, shares: int) -> int:
