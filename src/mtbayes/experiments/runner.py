@@ -109,12 +109,14 @@ class Study:
 
         Raises `datasets.NotFound` where the data set can be had from nowhere.
         """
-        if self.data is not None:
-            datasets.load(self.data)
         spec = self.spec(how)
+        rows = getattr(spec, "rows", None)
+        if self.data is not None:
+            there = len(datasets.load(self.data).y)
+            rows = there if rows is None else min(rows, there)
         done = compute(spec.cells(), out / "cells", tell, how.jobs)
         gather(self.name, done, out / self.name)
-        about = _about(spec, how, sum(d["seconds"] for d in done))
+        about = _about(spec, how, rows, sum(d["seconds"] for d in done))
         with _files.atomic(out / self.name / "run.json") as temporary:
             temporary.write_text(json.dumps(about, indent=1) + "\n")
 
@@ -227,12 +229,13 @@ def _settings(frozen: Any) -> dict[str, Any]:
     return result
 
 
-def _about(spec: Any, how: How, seconds: float) -> dict[str, Any]:
+def _about(spec: Any, how: How, rows: int | None, seconds: float) -> dict[str, Any]:
     """What a reader of the numbers wants to know of the run."""
     packages = ("jax", "numpy", "optax", "scipy")
     return {
         "mode": "full" if how.full else "quick",
         "spec": _settings(spec),
+        "rows": rows,
         "seconds": round(seconds, 1),
         "versions": {"mtbayes": __version__, "python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in packages},

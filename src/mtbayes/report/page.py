@@ -72,7 +72,8 @@ def markdown(out: Path, command: str, at: Path) -> str:
         _verdicts(out),
         "## Runs",
         runs(out).markdown(),
-        f"{_MODES} {_together(out)}",
+        _MODES,
+        _together(out),
         "## Settings",
         SETTINGS.strip(),
         *(part for name in there(out) for part in _experiment(name, out, at)),
@@ -132,7 +133,7 @@ def runs(out: Path) -> Grid:
         about = _about(out, name)
         if about:
             spec = about["spec"]
-            rows = "all" if spec.get("rows") is None else f"{spec['rows']:,}"
+            rows = "-" if about.get("rows") is None else f"{about['rows']:,}"
             sizes = (rows, f"{spec.get('epochs', '-')}", f"{spec['seeds']}")
             lines.append((name, about["mode"], *sizes, f"{about['seconds']:.0f}"))
     heads = ("experiment", "mode", "training rows", "epochs", "seeds", "seconds")
