@@ -45,6 +45,7 @@ MEMBERS = 10
 POINTS = 1e9  # beta of a deep ensemble: no prior to speak of
 PRIOR = 2.0  # of ours, in units of a weight at the start
 WIDE = 100  # features above which boosting makes fewer rounds
+MANY = 20  # classes above which it is left out of wide data: a tree for each, an hour a fit
 
 
 @dataclass(frozen=True)
@@ -247,6 +248,7 @@ def rivals(task: Task, t: float, quick: bool) -> dict[str, Method]:
     if not task.classes:
         found["Huber"] = plain(lambda _: HuberRegressor(max_iter=1000))
     found["random forest"] = plain(forest, scaled=False)
-    if not (quick and task.x.shape[1] > WIDE):
+    slow = task.x.shape[1] > WIDE and (quick or task.classes > MANY)
+    if not slow:
         found["gradient boosting"] = plain(boosting, scaled=False)
     return found
