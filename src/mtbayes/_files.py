@@ -64,14 +64,15 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         size = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8 : 8 + size])["__metadata__"]
         settings = json.loads(header["settings"])
+        version = int(header["version"])
     except (SafetensorError, KeyError, ValueError, TypeError, struct.error):
         raise InvalidInput(
             f"{path} is damaged or was not written by mtbayes. Name the right file; one that is "
             "damaged must be deleted and written anew."
         ) from None
-    if header.get("format") != _FORMAT or int(header["version"]) > _VERSION:
+    if header.get("format") != _FORMAT or version > _VERSION:
         raise InvalidInput(
-            f"{path} has format {header.get('format')!r} version {header.get('version')}, and this "
+            f"{path} has format {header.get('format')!r} version {version}, and this "
             f"mtbayes reads {_FORMAT!r} up to version {_VERSION}. Update mtbayes."
         )
     if header.get("checksum") != _checksum(arrays, header["settings"]):

@@ -485,6 +485,14 @@ def test_what_is_no_model_file_is_refused(tmp_path, fitted):
             mtbayes.load(path)
     fitted[RobustRegressor].save(path)
     whole = path.read_bytes()
+    for old, new in (
+        (b'"version"', b'"vorsion"'),
+        (b'"version":"', b'"version":"x'),
+        (b'"settings"', b'"sottings"'),
+    ):
+        path.write_bytes(whole.replace(old, new)[: len(whole)])
+        with pytest.raises(InvalidInput):
+            mtbayes.load(path)
     for place in range(8, len(whole), len(whole) // 40):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
         with pytest.raises(InvalidInput):
