@@ -52,7 +52,7 @@ class Images:
         rows = read_rows(out / self.name / "results.csv")
         found = [self._against_t(rows)]
         if len({row.method for row in rows}) > len(LABELS):
-            title = f"{self.title}: all methods, each at its best t for the test NLL"
+            title = f"{self.title}: all methods, each at the best of a few t for the test NLL"
             metrics = {"accuracy": 100.0, "ece": 100.0, "nll": 1.0}
             found.append(rivals(rows, metrics, title, EPSILON))
         return found

@@ -35,8 +35,9 @@ SETTINGS = """\
   same few, chosen by the clean test NLL; nobody has that in practice, but it is equally kind to
   all. The *robust deep ensemble* is no method of the paper: a deep ensemble whose members are
   trained with -log_t p. *Rényi* is t_p = 0.5 at m = 1, t = 1.
-- **Data.** CIFAR-10 and EMNIST as found in the local files; the table gives the rows used. What is
-  called EMNIST here is a subset in 47 classes with a split of our own.
+- **Data.** CIFAR-10 and EMNIST as found in the local files; the table gives the rows used, fewer
+  than the paper's where CIFAR-10 has less than 50,000. What is called EMNIST here is a subset in 47
+  classes with a split of our own.
 - **Housing.** N(y | f(x), 0.1²): a standard deviation, since a variance of 0.1 exceeds that of y.
 """
 
@@ -133,7 +134,8 @@ def runs(out: Path) -> Grid:
         about = _about(out, name)
         if about:
             spec = about["spec"]
-            rows = "-" if about.get("rows") is None else f"{about['rows']:,}"
+            used = about.get("rows", spec.get("rows"))
+            rows = "-" if used is None else f"{used:,}"
             sizes = (rows, f"{spec.get('epochs', '-')}", f"{spec['seeds']}")
             lines.append((name, about["mode"], *sizes, f"{about['seconds']:.0f}"))
     heads = ("experiment", "mode", "training rows", "epochs", "seeds", "seconds")
@@ -145,7 +147,8 @@ def _together(out: Path) -> str:
     names = [name for name in there(out) if _SHARED.get(name) not in there(out)]
     hours = sum(_about(out, name).get("seconds", 0.0) for name in names) / 3600
     return (
-        f"All fits together took {hours:.1f} hours; two processes (`--jobs 2`) take half of that."
+        f"All fits together took {hours:.1f} hours, which `--jobs` shares out; cells that two "
+        "experiments have in common count once."
     )
 
 

@@ -13,7 +13,7 @@ from mtbayes.report import figures
 from mtbayes.report.spread import Curve
 from mtbayes.report.tables import Grid
 
-_KL, _RENYI = "#1d3c8f", "#8a8a8a"
+_KL, _RENYI, _ORDER = "#1d3c8f", "#8a8a8a", "#b35806"
 _MARK = {1: ("o", "-"), 10: ("s", "--")}
 
 
@@ -47,15 +47,16 @@ def draw(out: Path) -> list[Path]:
                     shown = nll(out, m, beta, "prior_mean", t_p=t_p)
                     _plot(left, shown, f"m = {m}, {what}", color=colour, **look)
                 shown = nll(out, m, beta, "t_p", prior_mean=1.0)
-                _plot(right, shown, f"m = {m}", color=_RENYI, **look)
+                _plot(right, shown, f"m = {m}, $t_p$ of the axis", color=_ORDER, **look)
             left.set(
                 xlabel=r"prior mean $\Delta\mu$", ylabel="NLL", title=f"beta = {beta:g}, t = 1"
             )
             right.set(
                 xlabel=r"order $t_p$", ylabel="NLL", title=rf"beta = {beta:g}, $\Delta\mu$ = 1"
             )
-        handles = panels[0, 0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside lower center", ncols=4, handlelength=3)
+        left, right = (axes.get_legend_handles_labels() for axes in panels[0])
+        entries = (left[0] + right[0], left[1] + right[1])
+        figure.legend(*entries, loc="outside lower center", ncols=3, handlelength=3)
     return figures.save(figure, out / "prior", "fig8-prior")
 
 

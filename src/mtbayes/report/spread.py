@@ -35,6 +35,11 @@ class Curve(NamedTuple):
         """The t of the lowest mean."""
         return float(self.t[self.mean.argmin()])
 
+    def spread(self) -> float:
+        """The range of the seeds at the t of the lowest mean."""
+        best = self.mean.argmin()
+        return float(self.high[best] - self.low[best])
+
     def argmax(self) -> float:
         """The t of the highest mean."""
         return float(self.t[self.mean.argmax()])
