@@ -25,19 +25,11 @@ from mtbayes.commands.writing import TABLES, writer
 from mtbayes.types import Array, FloatArray
 
 if TYPE_CHECKING:
+    from mtbayes.commands.judged import Judged
     from mtbayes.commands.model import Rows, TableModel
 
 
 _TRUSTED = 0.05  # probability of being wrong, below which a row may judge others
-
-
-class Judged(NamedTuple):
-    """What fits that have not seen some rows say of them."""
-
-    suspicion: FloatArray
-    """Probability that the target is wrong if half of all were."""
-    held_out: FloatArray
-    """Probabilities of the classes, or mean and standard deviation."""
 
 
 class Findings(NamedTuple):
@@ -89,16 +81,16 @@ def audit(
 ) -> None:
     """Rank the rows of a file by how likely their target is wrong, and say why.
 
-    Every row is judged by a fit that has not seen it. A folder of Parquet files, or a Parquet or
-    Feather file of more than 50,000 rows, is read as it is needed: a random 50,000 rows are
-    learned from, all are judged, and --out has them in the order of the files.
+    Every row is judged by a fit that has not seen it. Parquet or Feather of more than 50,000 rows
+    is read as it is needed: a random 50,000 rows are learned from, all are judged, and --out has
+    them in the order of the files.
 
     Example: mtbayes audit houses.csv --target price --expect 0.1
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
         open_share(expect, "expect", "It is the share of rows that you hold for wrong, like 0.1.")
         path = new_file(out or Path(f"{stem(data)}-audit.csv"), force, TABLES)
-        from mtbayes.commands.large import audit_large, is_large
+        from mtbayes.commands.large import is_large, judge_all, learn_sample
         from mtbayes.commands.model import Settings, learn, opened
 
         settings = Settings(t, m, epochs, seed)
@@ -112,37 +104,25 @@ def audit(
             )
         with unfinished(path, resume) as done:
             if large:
-                found = audit_large(
-                    screen, source, target, task, settings, done, path, expect, show
-                )
+                learned = learn_sample(screen, source, target, task, settings, done)
+                found = judge_all(screen, source, *learned, path, expect, show)
             else:
                 model, rows = learn(screen, source, target, task, settings, done)
                 found = _audited(model, rows, path, expect, show, influence=influence)
-        _show(screen, found, expect)
-        ranked = "in the order of the files" if large else "ranked"
-        screen.line(f"All {found.rows} rows, {ranked}: {path} ({screen.seconds:g} s)")
-        wrong = found.wrong
-        screen.done(
-            {
-                "out": str(path),
-                "rows": found.rows,
-                "wrong": {"share": wrong.value, "low": wrong.low, "high": wrong.high},
-                "expect": expect,
-                **({} if found.trusted is None else {"trusted": found.trusted}),
-                "suspects": found.suspects,
-            }
-        )
+        _show(screen, found, path, expect)
 
 
 class Audited(NamedTuple):
     """What a person is told of all rows.
 
+    order: that of the file written
     wrong: the estimated share of wrong ones; likely: how many are more likely wrong than right
     suspects: the first of the ranked rows
     trusted: rows that judge the harm of others, if any do
     """
 
     task: str
+    order: str
     rows: int
     wrong: Any
     likely: int
@@ -166,7 +146,7 @@ def _audited(
             write(batch)
     wrong = model.estimator.contamination_
     likely = int((found.probability > 0.5).sum())
-    return Audited(model.schema.task, len(rows.y), wrong, likely, ranked[:show], trusted)
+    return Audited(model.schema.task, "ranked", len(rows.y), wrong, likely, ranked[:show], trusted)
 
 
 def findings(
@@ -175,16 +155,17 @@ def findings(
     """What the fits that have not seen a row say about its target.
 
     expect: the share of wrong rows; Bayes' rule turns the odds at one share into those at another
-    judged: the rows' own; those that the model was fitted to if None
+    judged: what is said of the rows; if None, they are those that the model was fitted to
     """
     estimator = model.estimator
-    judged = judged or Judged(estimator.suspicion_, estimator.held_out_)
+    suspicion = estimator.suspicion_ if judged is None else judged.suspicion
+    held_out = estimator.held_out_ if judged is None else judged.held_out
     share = estimator.law_.epsilon if expect is None else expect
-    odds = np.clip(judged.suspicion, 1e-300, 1 - 1e-16)
+    odds = np.clip(suspicion, 1e-300, 1 - 1e-16)
     wrong = odds * share
     probability = wrong / (wrong + (1 - odds) * (1 - share))
     words = _about_classes if model.schema.task == "classes" else _about_numbers
-    likely, suggested, why = words(estimator, judged.held_out, y, share)
+    likely, suggested, why = words(estimator, held_out, y, share)
     order = np.lexsort((likely, -odds))  # odds of the worst are all 1
     return Findings(
         order,
@@ -283,7 +264,7 @@ def _flat(column: Any) -> Any:
     return pa.array(map(str, column.to_pylist())) if pa.types.is_nested(column.type) else column
 
 
-def _show(screen: Screen, found: Audited, expect: float | None) -> None:
+def _show(screen: Screen, found: Audited, path: Path, expect: float | None) -> None:
     from rich.table import Table
 
     names = ["row", "probability", "given", "suggested", "influence", "why"]
@@ -310,6 +291,17 @@ def _show(screen: Screen, found: Audited, expect: float | None) -> None:
     screen.line()
     screen.table(table)
     screen.line()
+    screen.line(f"All {found.rows} rows, {found.order}: {path} ({screen.seconds:g} s)")
+    screen.done(
+        {
+            "out": str(path),
+            "rows": found.rows,
+            "wrong": {"share": wrong.value, "low": wrong.low, "high": wrong.high},
+            "expect": expect,
+            **({} if found.trusted is None else {"trusted": found.trusted}),
+            "suspects": found.suspects,
+        }
+    )
 
 
 def _cell(value: Any) -> str:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mtbayes.commands.model import Rows, TableModel, mark
 from mtbayes.errors import InvalidInput
-from mtbayes.types import Array
+from mtbayes.types import Array, FloatArray
 
 _CHUNK = 20_000  # rows; what the members say of more is not held at once
+
+
+class Judged(NamedTuple):
+    """What fits that have not seen some rows say of them: an estimator's attributes, with `_`."""
+
+    outlier_probability: FloatArray
+    """Probability that the target is wrong."""
+    suspicion: FloatArray
+    """The same if half of all were."""
+    held_out: FloatArray
+    """Probabilities of the classes, or mean and standard deviation."""
 
 
 def judge(model: TableModel, rows: Rows) -> tuple[TableModel, Array]:
@@ -32,11 +43,11 @@ def judge(model: TableModel, rows: Rows) -> tuple[TableModel, Array]:
     places = {int(key): i for i, key in enumerate(model.seen)}
     place = np.array([places.get(int(key), -1) for key in mark(rows)])
     told = copy.copy(model.estimator)
-    new = _new_rows(model.estimator, rows, np.flatnonzero(place < 0))
-    for name, values in new.items():
-        each = getattr(model.estimator, name)[place]
+    new = unseen(model.estimator, rows.x[place < 0], rows.y[place < 0])
+    for name, values in new._asdict().items():
+        each = getattr(model.estimator, f"{name}_")[place]
         each[place < 0] = values
-        setattr(told, name, each)
+        setattr(told, f"{name}_", each)
     return replace(model, estimator=told), place >= 0
 
 
@@ -63,20 +74,13 @@ def _check_classes(model: TableModel, y: Array) -> None:
         )
 
 
-def _new_rows(estimator: Any, rows: Rows, which: Array) -> dict[str, Array]:
-    """The attributes that tell of rows, for rows that no fit has seen."""
-    half = copy.copy(estimator)
-    half.law_ = estimator.law_.at(0.5)
-    parts: dict[str, list[Any]] = {"held_out_": [], "outlier_probability_": [], "suspicion_": []}
-    for i in range(0, len(which), _CHUNK):
-        x, y = rows.x[which[i : i + _CHUNK]], rows.y[which[i : i + _CHUNK]]
-        if hasattr(estimator, "classes_"):
-            parts["held_out_"].append(estimator.predict_proba(x))
-        else:
-            parts["held_out_"].append(np.stack(estimator.predict(x, return_std=True), axis=1))
-        parts["outlier_probability_"].append(estimator.find_outliers(x, y).probability)
-        parts["suspicion_"].append(half.find_outliers(x, y).probability)
-    return {
-        name: np.concatenate(each) if each else np.empty((0, *getattr(estimator, name).shape[1:]))
-        for name, each in parts.items()
-    }
+def unseen(estimator: Any, x: Any, y: Array) -> Judged:
+    """What the final fit says of rows that it has not seen."""
+    parts = []
+    for i in range(0, len(y), _CHUNK):
+        raw = estimator._raw(estimator.features_.apply(x[i : i + _CHUNK]))
+        said = estimator._judged(raw, estimator._targets(y[i : i + _CHUNK]))
+        parts.append(Judged(*(said[f"{name}_"] for name in Judged._fields)))
+    if not parts:
+        return Judged(*(np.empty_like(getattr(estimator, f"{n}_")[:0]) for n in Judged._fields))
+    return Judged(*map(np.concatenate, zip(*parts, strict=True)))

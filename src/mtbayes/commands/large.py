@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mtbayes.commands.audit import Audited, Judged, beside, findings, records
+from mtbayes.commands.audit import Audited, beside, findings, records
+from mtbayes.commands.judged import Judged, unseen
 from mtbayes.commands.manners import Screen, usage
 from mtbayes.commands.model import (
     Rows,
@@ -30,7 +31,7 @@ from mtbayes.data.stream import open_stream
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import streamed
 from mtbayes.estimators.progress import bar
-from mtbayes.estimators.recipe import Place
+from mtbayes.types import Array
 
 if TYPE_CHECKING:
     from mtbayes.data.reading import Source
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 def is_large(source: Source) -> bool:
     """Whether rows are to be read as they are needed."""
-    return source.dataset is not None and source.dataset.count_rows() > streamed.SAMPLE
+    return source.dataset is not None and (source.rows or 0) > streamed.SAMPLE
 
 
 def learn_large(
@@ -83,22 +84,10 @@ def coded(schema: Schema, batch: Any) -> Block:
     return Block(schema.code(batch), targets.y, np.ones(len(targets.y), np.float32))
 
 
-def audit_large(
-    screen: Screen,
-    source: Source,
-    target: str,
-    task: str | None,
-    settings: Settings,
-    done: Any,
-    path: Path,
-    expect: float | None,
-    show: int,
-) -> Audited:
-    """Learn from a sample, judge all rows, and write them as they come.
-
-    Rows of the sample are judged by the fits that chose t, which have not seen them; all others by
-    the final fit, which has not seen them either.
-    """
+def learn_sample(
+    screen: Screen, source: Source, target: str, task: str | None, settings: Settings, done: Any
+) -> tuple[TableModel, Array]:
+    """Fit a sample alone, and tell which rows of the files it is, from 0."""
     check_task(task)
     usage(check_target, source.names, target)
     count = source.dataset.count_rows()
@@ -106,50 +95,65 @@ def audit_large(
     table = source.dataset.take(pa.array(chosen))
     schema = learn_schema(table, target, task)
     sample = rows_of(screen, source, schema, table)
-    fitted = chosen[sample.place - 1]
     screen.line(aloud(schema, sample.y, guessed=task is None))
-    screen.line(f"Learning from {len(fitted):,} of {count:,} rows, drawn at random.")
+    screen.line(f"Learning from {len(sample.y):,} of {count:,} rows, drawn at random.")
     estimator = settings.estimator(schema.task, verbose=screen.bars)
     labels = _labels(source, schema) if schema.task == "classes" else None
-    estimator._fit_rows(sample.x, sample.y, None, Place.of(done, None), labels)
-    model = TableModel(estimator, schema)
-    strays: Counter[str] = Counter()
+    streamed.fit_sample(estimator, sample.x, sample.y, labels, done)
+    return TableModel(estimator, schema), chosen[sample.place - 1]
+
+
+def judge_all(
+    screen: Screen,
+    source: Source,
+    model: TableModel,
+    fitted: Array,
+    path: Path,
+    expect: float | None,
+    show: int,
+) -> Audited:
+    """Judge all rows and write them as they come; `fitted` are those of the sample.
+
+    Rows of the sample are judged by the fits that chose t, which have not seen them; all others by
+    the final fit, which has not seen them either.
+    """
+    schema, strays = model.schema, Counter[str]()
     begin = judged = likely = 0
     heads: list[tuple[tuple[float, float], int, dict[str, Any]]] = []
     with writer(path) as write, bar("judging", shown=screen.bars) as tell:
         for batch in source.batches():
             targets = schema.targets(batch)
-            kept = np.flatnonzero(targets.kept)
-            if len(kept):
-                x = schema.code(batch, strays=strays)[kept]
-                said = _judged(estimator, x, targets.y, begin + kept, fitted)
+            place = begin + np.flatnonzero(targets.kept)
+            begin += batch.num_rows
+            if len(place):
+                x = schema.code(batch, strays=strays)[targets.kept]
+                said = _judged(model.estimator, x, targets.y, place, fitted)
                 found = findings(model, targets.y, expect, said)
-                told = records(found, 1 + begin + kept)
+                told = records(found, 1 + place)
                 ranked = zip(found.strangeness, (r["row"] for r in told), told, strict=True)
                 heads = heapq.nsmallest(show, [*heads, *ranked])
                 in_order = [told[i] for i in np.argsort(found.order)]
                 own = pa.Table.from_batches([batch]).filter(targets.kept)
                 for part in beside(in_order, own).to_batches():
                     write(part)
-                judged, likely = judged + len(kept), likely + int((found.probability > 0.5).sum())
-            begin += batch.num_rows
-            tell(begin / count)
+                judged, likely = judged + len(place), likely + int((found.probability > 0.5).sum())
+            tell(begin / (source.rows or begin))
     note_strays(screen, strays)
-    if judged < count:
-        screen.note(f"{count - judged} rows without a readable {target!r} are left out")
+    if judged < begin:
+        screen.note(f"{begin - judged} rows without a readable {schema.target!r} are left out")
     suspects = [{"rank": i} | record for i, (_, _, record) in enumerate(heads, 1)]
-    return Audited(schema.task, judged, estimator.contamination_, likely, suspects)
+    wrong = model.estimator.contamination_
+    return Audited(schema.task, "in the order of the files", judged, wrong, likely, suspects)
 
 
-def _judged(estimator: Any, x: Any, y: Any, place: Any, fitted: Any) -> Judged:
+def _judged(estimator: Any, x: Any, y: Array, place: Array, fitted: Array) -> Judged:
     """What fits that have not seen rows say of them; place, fitted: rows of the files, from 0."""
-    raw = estimator._raw(estimator.features_.apply(x))
-    said = estimator._judged(raw, estimator._targets(y))
-    suspicion, held_out = said["suspicion_"], said["held_out_"]
+    said = unseen(estimator, x, y)
     own = np.isin(place, fitted)
     there = np.searchsorted(fitted, place[own])
-    suspicion[own], held_out[own] = estimator.suspicion_[there], estimator.held_out_[there]
-    return Judged(suspicion, held_out)
+    for name, values in said._asdict().items():
+        values[own] = getattr(estimator, f"{name}_")[there]
+    return said
 
 
 def _with_target(source: Source, target: str) -> Any:

@@ -34,7 +34,7 @@ _STEPS = 30_000  # of the fit to all rows with epochs="auto", at least, and at l
 def fit_stream(estimator: Any, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
     """Learn from a data set, an array on disk or an iterator of record batches."""
     stream = open_stream(x, y, sample_weight)
-    if len(stream) > SAMPLE >= estimator.batch_size:  # it is known now, and not after the folds
+    if len(stream) > max(SAMPLE, estimator.batch_size):  # said now, and not after the folds
         check_size(estimator.batch_size, stream.lanes, Devices.of(place.mesh))
     seed = check_random_state(estimator.random_state).randint(2**31)
     which, sample, labels = _surveyed(stream, seed, is_classifier(estimator))
@@ -44,6 +44,12 @@ def fit_stream(estimator: Any, x: Any, y: Any, sample_weight: Any, place: Place)
         estimator.feature_names_in_ = np.array(stream.names, object)
     if len(stream) > SAMPLE:
         _all_rows(estimator, stream, sample, seed, place)
+
+
+def fit_sample(estimator: Any, x: Array, y: Array, classes: Any, checkpoint: Any) -> None:
+    """Learn from a sample alone; classes: all labels there are, where the sample may lack some."""
+    estimator._check_parameters()
+    estimator._fit_rows(x, y, None, Place.of(checkpoint, None), classes)
 
 
 def _surveyed(stream: Stream, seed: int, classes: bool) -> tuple[Array, Block, Array | None]:

@@ -181,8 +181,8 @@ def _softens(out: Path, name: str) -> list[Case]:
         gain = {m: lost[m, 1.0] - lost[m, 0.5] for m in (1, 10)}
         for m, needed in ((1, 0.0), (10, max(gain[1], 0.0))):
             text = (
-                f"beta = {beta:g}, m = {m}: NLL lost from Δμ = 0 to 1 {lost[m, 1.0]:.3f} with KL, "
-                f"{lost[m, 0.5]:.3f} with t_p = 0.5"
+                f"beta = {beta:g}, m = {m}: NLL lost from Δμ = 0 to 1 {lost[m, 1.0]:z.3f} with "
+                f"KL, {lost[m, 0.5]:z.3f} with t_p = 0.5"
             )
             found.append(Case(gain[m] > needed, text))
     return found
