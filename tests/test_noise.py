@@ -123,6 +123,122 @@ def test_confusion_is_learned_where_it_has_freedom_and_fits(classes, learned):
     assert np.isfinite(law.score(p, y)).all()
 
 
+# Labels: a share that depends on the row.
+
+
+def one_side(rng, n, classes, epsilon):
+    """Labels that are wrong in the first half of the rows alone; and which, and the true ones.
+
+    The predictive knows the true class, and is less sure of it where labels are wrong: it has
+    learned from such.
+    """
+    true, side = rng.integers(classes, size=n), np.arange(n) < n // 2
+    wrong = side & (rng.random(n) < 2 * epsilon)
+    y = np.where(wrong, (true + rng.integers(1, classes, n)) % classes, true)
+    logits = rng.normal(size=(n, classes))
+    logits[np.arange(n), true] += np.where(side, 3, 6)
+    return ClassPredictive(log_softmax(logits, axis=1), np.zeros(n)), y, wrong, true
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.3, 0.4])
+def test_share_is_found_where_mistakes_are_on_one_side_alone(epsilon):
+    p, y, wrong, _ = one_side(np.random.default_rng(30), 3000, 10, epsilon)
+    weight = np.ones(3000)
+    law, even = WrongLabels.fit(p, y, weight), WrongLabels.beside(p, y, weight)
+    assert law.slope > 1
+    assert abs(law.epsilon - wrong.mean()) < 0.03
+    assert abs(even.epsilon - wrong.mean()) > 0.1
+    found = law.contamination(p, y, weight)
+    assert found.value == pytest.approx(law.epsilon, abs=0.01)
+    assert found.low < law.epsilon < found.high
+    assert found.high - found.low < 0.15
+
+
+def test_rows_of_the_side_without_mistakes_are_not_accused():
+    p, y, wrong, _ = one_side(np.random.default_rng(31), 3000, 10, 0.3)
+    said = WrongLabels.fit(p, y, np.ones(3000)).outlier_probability(p, y)
+    side = np.arange(3000) < 1500
+    assert said[~side].mean() < 0.03
+    assert said[side].mean() == pytest.approx(wrong[side].mean(), abs=0.06)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_share_is_the_same_for_all_rows_unless_they_clearly_say_otherwise(epsilon, seed):
+    p, y, _ = labels(np.random.default_rng(seed), 1500, 10, epsilon, scale=4.0, sharper=1.4)
+    assert WrongLabels.fit(p, y, np.ones(1500)).slope == 0
+
+
+def test_share_of_two_classes_is_the_same_for_all_rows():
+    """Where mistakes are many is where labels are uncertain: nothing tells the two apart."""
+    p, y, _, _ = one_side(np.random.default_rng(32), 2000, 2, 0.2)
+    assert WrongLabels.fit(p, y, np.ones(2000)).slope == 0
+
+
+def test_all_predictives_of_the_same_rows_get_the_doubt_of_the_first():
+    p, y, wrong, true = one_side(np.random.default_rng(33), 2000, 10, 0.3)
+    sure = np.full((2000, 10), -6.0)
+    sure[np.arange(2000), true] = 0.0
+    robust = ClassPredictive(log_softmax(sure, axis=1), np.zeros(2000))
+    weight = np.ones(2000)
+    law = WrongLabels.fit(p, y, weight)
+    first, second = law.beside_all([p, robust], y, weight)
+    assert first.score(p, y).sum() == pytest.approx(law.score(p, y).sum(), abs=0.1)
+    # A robust predictive is equally sure of all rows: by itself it knows no side.
+    alone = WrongLabels.fit(robust, y, weight)
+    assert second.score(robust, y).sum() > alone.score(robust, y).sum() + 100
+    side = np.arange(2000) < 1000
+    clean = second.outlier_probability(robust, y)[~side].mean()
+    assert clean < 0.01
+    assert second.contamination(robust, y, weight).value == pytest.approx(wrong.mean(), abs=0.02)
+
+
+@pytest.mark.parametrize("confusion", [None, "CONFUSION"])
+def test_leaning_share_is_bayes_rule_with_a_prior_for_each_row(confusion):
+    confusion = None if confusion is None else CONFUSION
+    law = WrongLabels(0.3, 1.0, confusion, slope=2.0, centre=0.4)
+    p, y = predictive_of(PROBS), np.array([0, 2, 1])
+    uniform = [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]
+    for i, probs in enumerate(PROBS):
+        doubt = -sum(q * np.log(q) for q in probs) / np.log(3)
+        odds = 0.3 / 0.7 * np.exp(2.0 * (doubt - 0.4))
+        each = joint(probs, y[i], odds / (1 + odds), uniform if confusion is None else confusion)
+        assert law.score(p, y)[i] == pytest.approx(np.log(sum(each)), rel=1e-12)
+        said = law.outlier_probability(p, y)[i]
+        assert said == pytest.approx(1 - each[y[i]] / sum(each), rel=1e-12)
+        assert law.suggestion(p, y)[i] == np.argmax(each)
+    # Another share multiplies every row's odds alike.
+    one, other = (v / (1 - v) for v in (law.outlier_probability(p, y), said_at(law, 0.5, p, y)))
+    np.testing.assert_allclose(other / one, 0.7 / 0.3, rtol=1e-9)
+
+
+def said_at(law, epsilon, p, y):
+    return law.at(epsilon).outlier_probability(p, y)
+
+
+# Clean rows: what has not been seen may yet come.
+
+
+def test_label_that_clean_rows_rule_out_is_called_wrong():
+    p, y, _ = labels(np.random.default_rng(34), 500, 4, 0.0)
+    law = WrongLabels.fit(p, y, np.ones(500))
+    assert law.contamination(p, y, np.ones(500)).low == 0
+    new = predictive_of([[1 - 3e-6, 1e-6, 1e-6, 1e-6]])
+    assert law.outlier_probability(new, np.array([1]))[0] > 0.99
+    assert law.outlier_probability(new, np.array([0]))[0] < 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+def test_target_unlike_any_seen_is_called_wrong(epsilon):
+    """Also where all wrong rows that were seen lay within the range of the others."""
+    p, y, _ = targets(np.random.default_rng(35), 500, epsilon, "uniform")
+    law = WrongTargets.fit(p, y, np.ones(500))
+    wild = np.array([30.0, 1e3, 1e15, -1e15])
+    new = GaussianPredictive(np.zeros((2, 4)), np.full((2, 4), 0.25))
+    np.testing.assert_allclose(law.outlier_probability(new, wild), 1, atol=1e-6)
+    assert law.outlier_probability(new, np.zeros(4)).max() < 0.2
+
+
 # Labels: by hand.
 
 PROBS = [[0.7, 0.2, 0.1], [0.05, 0.9, 0.05], [0.3, 0.3, 0.4]]

@@ -140,6 +140,23 @@ def test_rows_of_the_sample_are_judged_by_fits_that_have_not_seen_them(folder, m
     assert abs(inside - outside) < 0.3, (inside, outside)
 
 
+def test_a_number_that_cannot_be_is_named_also_where_the_sample_is_clean(folder, monkeypatch):
+    random = np.random.default_rng(1)
+    x = random.normal(size=400)
+    price = 3 * x + 0.1 * random.normal(size=400)
+    sample = np.random.default_rng(0).choice(400, 200, replace=False)
+    absurd = next(i for i in range(400) if i not in sample)
+    price[absurd] = 1e30
+    pq.write_table(pa.table({"x": x, "price": price}), folder / "absurd.parquet")
+    monkeypatch.setattr(streamed, "SAMPLE", 200)
+    options = ("--target", "price", "--t", "0.9", "--epochs", "100", "-o", "absurd.csv", "--json")
+    result = run("audit", "absurd.parquet", *options, folder=folder)
+    assert result.exit_code == 0, result.output
+    first = json.loads(result.output)["suspects"][0]
+    assert first["row"] == absurd + 1
+    assert first["probability"] > 0.99
+
+
 def test_audit_of_many_rows_refuses_influence(folder, monkeypatch):
     monkeypatch.setattr(streamed, "SAMPLE", 200)
     result = run("audit", "rows", "--target", "label", "--influence", folder=folder)

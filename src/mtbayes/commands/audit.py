@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -192,14 +191,16 @@ def _about_classes(
     estimator: Any, probs: FloatArray, y: Array, share: float
 ) -> tuple[FloatArray, list[Any], list[str]]:
     """Probability of what is given, what is suggested, and why."""
+    from scipy.special import log_softmax
+
     from mtbayes.mixtures import ClassPredictive
 
     labels = estimator.classes_
     codes: Any = np.searchsorted(labels, y)
-    with np.errstate(divide="ignore"):
-        told = ClassPredictive(np.log(probs), np.zeros(len(y)))
-    law = replace(estimator.law_.at(share), temperature=1.0)  # probs are calibrated
-    true = law.suggestion(told, codes)
+    law = estimator.law_.at(share)
+    with np.errstate(divide="ignore"):  # the law calibrates anew
+        raw = log_softmax(law.temperature * np.log(probs), axis=1)
+    true = law.suggestion(ClassPredictive(raw, np.zeros(len(y))), codes)
     why = []
     for p, given, other in zip(probs, codes, true, strict=True):
         text = f"by other rows {labels[given]} has {_likely(p[given])}"

@@ -149,9 +149,8 @@ def _best(
     laws = [recipe.law.fit(p, rows.y, rows.weight) for p in unseen]
     views = [View.of(law, p, rows.y) for law, p in zip(laws, unseen, strict=True)]
     clearest = laws[int(np.argmax([view.explained @ rows.weight for view in views]))]
-    if isinstance(clearest, WrongLabels) and clearest.confusion is not None:
-        # What is taken for what does not depend on t.
-        laws = [clearest.beside(p, rows.y, rows.weight, clearest.confusion) for p in unseen]
+    if isinstance(clearest, WrongLabels):
+        laws = clearest.beside_all(unseen, rows.y, rows.weight)
         views = [View.of(law, p, rows.y) for law, p in zip(laws, unseen, strict=True)]
 
     def dirty(i: int) -> bool:

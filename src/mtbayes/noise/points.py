@@ -9,7 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from mtbayes.noise.shares import Contamination, calibrate, explained, profile, wrong_probability
+from mtbayes.noise.shares import (
+    Contamination,
+    calibrate,
+    explained,
+    one_may_be,
+    profile,
+    wrong_probability,
+)
 from mtbayes.types import Array, FloatArray
 
 
@@ -55,7 +62,7 @@ class WrongPoints:
         """Scale and ε by maximum likelihood from rows x[n, d] with weights [n]."""
         logs_at = self._logs_at(predictive, x)
         best = calibrate(logs_at, weight)
-        epsilon = float(explained(logs_at(best), weight)[0][1])
+        epsilon = one_may_be(float(explained(logs_at(best), weight)[0][1]), weight.sum())
         return replace(self, scale=float(np.exp(best)), epsilon=epsilon)
 
     def _logs_at(self, predictive: PointPredictive, x: Array) -> Callable[[float], FloatArray]:

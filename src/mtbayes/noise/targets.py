@@ -10,7 +10,14 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mtbayes.mixtures import GaussianPredictive
-from mtbayes.noise.shares import Contamination, calibrate, explained, profile, wrong_probability
+from mtbayes.noise.shares import (
+    Contamination,
+    calibrate,
+    explained,
+    one_may_be,
+    profile,
+    wrong_probability,
+)
 from mtbayes.types import Array, FloatArray
 
 
@@ -41,7 +48,13 @@ class WrongTargets:
         law = cls.of_targets(y, weight)
         logs_at = law._logs_at(predictive, y)
         best = calibrate(logs_at, weight)
-        return replace(law, scale=float(np.exp(best)), shares=explained(logs_at(best), weight)[0])
+        found, n = explained(logs_at(best), weight)[0][1:], float(weight.sum())
+        # A third of a row of each kind: one that no row has shown may yet come.
+        kinds = (n * found + 1 / 3) / (n * found.sum() + 1)
+        epsilon = one_may_be(float(found.sum()), n)
+        return replace(
+            law, scale=float(np.exp(best)), shares=np.array([1 - epsilon, *(epsilon * kinds)])
+        )
 
     @classmethod
     def of_targets(cls, y: Array, weight: Array | None = None) -> WrongTargets:
