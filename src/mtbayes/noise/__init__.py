@@ -6,7 +6,9 @@ trained on, and all calibrate the predictive on the way: a fit at t < 1 is too s
 the limit it is the escort of order 1/t of what it has seen), and wrong rows would hide by how much.
 
 - `WrongLabels`: a wrong label is any other class, each as likely, or drawn from p(given | true)
-  where rows clearly say so. The predictive is sharpened or flattened by a temperature.
+  where rows clearly say so. It is as likely in all rows, or, where they clearly say so, more likely
+  in those that the predictive is in doubt about: a fit that has seen many wrong labels somewhere is
+  unsure there. The predictive is sharpened or flattened by a temperature.
 - `WrongTargets`: a wrong target comes from a mixture of three laws that know nothing of x: uniform
   over the range of the targets, their marginal, a wide Cauchy. The spread of the members is scaled.
 - `WrongPoints`: a wrong row of a density is uniform over the box of the rows, or comes from wide
