@@ -31,8 +31,9 @@ _MOST_CLASSES = 100  # for which a matrix of confusions is learned
 _CONFUSION_ROUNDS = 50
 _TEMPERATURES = tuple(np.exp(np.linspace(-1.5, 0.5, 7)))
 _LEVEL = 1e-3  # a slope that is none
-_LEAST_GAIN = 2.0  # nats over all rows, below which a richer law does not pay
-_JUDGES = 4000  # rows that say whether wrong labels prefer some classes, or rows
+_SLOPE_GAIN = 5.0  # nats over all rows; chance gives one number as much once in a thousand times
+_LEAST_GAIN = 2.0  # the same over rows that a confusion was not learned from
+_JUDGES = 4000  # rows that say whether wrong labels prefer some classes
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,10 @@ class WrongLabels:
     def fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
         """By maximum likelihood from the predictive of labels y[n] with weights [n].
 
-        p(given | true) and a slope are learned only where they explain rows clearly better which
-        have not been learned from: beside a p(given | true) of few rows, ε comes out too large. Of
-        two classes neither can be told from labels that are uncertain by themselves.
+        p(given | true) is learned only where it explains rows clearly better which have not been
+        learned from: beside one of few rows, ε comes out too large. A slope, which is one number,
+        is where it explains the rows themselves clearly better. Of two classes neither can be told
+        from labels that are uncertain by themselves.
         """
         classes, rows = np.shape(predictive.log_probs)[1], (predictive, y, weight)
         if classes == 2:
@@ -69,8 +71,9 @@ class WrongLabels:
         confusion = None
         if classes <= _MOST_CLASSES and _pays(cls._confused, cls.beside, *rows):
             confusion = cls._confused(*rows).confusion
-        even, leaning = (partial(way, confusion=confusion) for way in (cls.beside, cls.leaning))
-        return (leaning if _pays(leaning, even, *rows) else even)(*rows)
+        even, leaning = cls.beside(*rows, confusion), cls.leaning(*rows, confusion)
+        gain = (leaning.score(predictive, y) - even.score(predictive, y)) @ weight
+        return leaning if gain > _SLOPE_GAIN else even
 
     @classmethod
     def beside(
