@@ -216,6 +216,28 @@ def said_at(law, epsilon, p, y):
     return law.at(epsilon).outlier_probability(p, y)
 
 
+# Targets: ten good rows that were seen before.
+
+
+def test_share_of_wrong_targets_is_that_of_the_rows_and_ten_good_ones():
+    """Where good and wrong are told apart beyond doubt, shares are counts."""
+    y = np.concatenate([np.zeros(60), np.full(40, 50.0)])
+    p = GaussianPredictive(np.zeros((2, 100)), np.full((2, 100), 0.25))
+    law = WrongTargets.fit(p, y, np.ones(100))
+    assert law.epsilon == pytest.approx(40 / 110, abs=2e-3)
+    found = law.contamination(p, y, np.ones(100))
+    assert found.value == pytest.approx(40 / 110, abs=3e-3)
+    assert found.low < 0.3
+    assert found.high > 0.4
+
+
+def test_targets_that_nothing_explains_are_not_called_wrong():
+    """Counts, of which the marginal would know where they lie."""
+    y = np.random.default_rng(36).poisson(1.0, 150).astype(float)
+    p = GaussianPredictive(np.ones((2, 150)), np.ones((2, 150)))
+    assert WrongTargets.fit(p, y, np.ones(150)).epsilon < 0.4
+
+
 # Clean rows: what has not been seen may yet come.
 
 

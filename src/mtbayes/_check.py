@@ -25,7 +25,7 @@ def is_traced(x: Any) -> bool:
 
 def _number(name: str, value: Any, rule: str, remedy: str) -> float:
     try:
-        if isinstance(value, (str, bytes)):
+        if isinstance(value, (str, bytes, bool)):
             raise TypeError
         return float(value)
     except _NOT_NUMBERS:
@@ -84,6 +84,15 @@ def ordinary(value: Any, name: str, remedy: str) -> float:
     rule = "between 1e-12 and 1e12"
     number = _number(name, value, f"a number {rule}", remedy)
     if not 1e-12 <= number <= 1e12:
+        raise InvalidInput(f"{name} must lie {rule}, got {value!r}. {remedy}")
+    return number
+
+
+def rate(value: Any, name: str, remedy: str) -> float:
+    """A step size: above 0, since nothing moves else, and at most 1, since nothing settles else."""
+    rule = "between 1e-12 and 1"
+    number = _number(name, value, f"a number {rule}", remedy)
+    if not 1e-12 <= number <= 1:
         raise InvalidInput(f"{name} must lie {rule}, got {value!r}. {remedy}")
     return number
 
@@ -198,8 +207,8 @@ def _float_array(name: str, values: Any) -> FloatArray:
         return np.asarray(values, dtype=np.float64)
     except _NOT_NUMBERS as error:
         raise InvalidInput(
-            f"{name} must be an array of numbers, got {type(values).__name__}. "
-            f"Convert it with numpy.asarray first: {error}."
+            f"{name} must be an array of numbers, got a {type(values).__name__} that is "
+            f"not: {error}. Code or drop what is no number."
         ) from None
 
 

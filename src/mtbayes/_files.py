@@ -67,8 +67,8 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         version = int(header["version"])
     except (SafetensorError, KeyError, ValueError, TypeError, struct.error):
         raise InvalidInput(
-            f"{path} is damaged or was not written by mtbayes. Name the right file; one that is "
-            "damaged must be deleted and written anew."
+            f"{path} is damaged or was not written by mtbayes. Name the right file, or write a "
+            "damaged one anew."
         ) from None
     if header.get("format") != _FORMAT or version > _VERSION:
         raise InvalidInput(

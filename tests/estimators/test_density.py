@@ -209,6 +209,12 @@ def test_table_lists_all_t(fitted):
 # Manners.
 
 
+def test_history_is_of_the_last_fit(fitted):
+    losses = [row["loss"] for row in fitted.history_]
+    assert losses
+    assert np.isfinite(losses).all()
+
+
 def test_equal_seeds_give_equal_densities():
     x = dirty(100)
     one, two, other = (RobustDensity(epochs=10, random_state=s).fit(x) for s in (1, 1, 2))

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import mtbayes
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
 from mtbayes.data.contamination import flip_labels, replace_targets
+from mtbayes.estimators.recipe import Recipe
 
 QUICK = {"epochs": 4, "hidden": (8,), "t": 0.7, "random_state": 0}
 
@@ -208,6 +209,9 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(wine, tmp_path):
         ({"hidden": (0,)}, "hidden must"),
         ({"hidden": 5}, "hidden must"),
         ({"batch_size": 0}, "batch_size must"),
+        ({"t": True}, "t must"),
+        ({"learning_rate": 0}, "learning_rate must lie between 1e-12 and 1"),
+        ({"learning_rate": 1e6}, "learning_rate must lie between 1e-12 and 1"),
     ],
 )
 def test_parameters_that_make_no_sense_are_named(wine, parameters, named):
@@ -225,6 +229,7 @@ def test_parameters_that_make_no_sense_are_named(wine, parameters, named):
         (lambda x, y: (x, y[:-1]), "inconsistent"),
         (lambda x, y: (np.full(x.shape, "a"), y), "numbers"),
         (lambda x, y: (x[:0], y[:0]), "0 sample"),
+        (lambda x, y: (x[:, None], y), "3 axes. network='cnn' takes images"),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused_in_plain_words(wine, estimator, change, message):
@@ -252,6 +257,8 @@ def test_a_warm_start_needs_the_same_columns_and_classes(wine):
 def test_folders_and_files_are_not_confused(fitted, wine, tmp_path):
     with pytest.raises(InvalidInput, match="must be a file"):
         fitted.save(tmp_path)
+    with pytest.raises(InvalidInput, match="must be a saved estimator, got None"):
+        mtbayes.load(None)
     (tmp_path / "file").touch()
     with pytest.raises(InvalidInput, match="must be a folder"):
         RobustClassifier(**QUICK).fit(*wine, checkpoint=tmp_path / "file")
@@ -279,6 +286,32 @@ def test_odd_rows_give_finite_answers(x):
     regressor = RobustRegressor(**QUICK | {"t": "auto"}).fit(x, y)
     assert np.isfinite(regressor.predict(x)).all()
     assert np.isfinite(regressor.outlier_probability_).all()
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
+def test_numbers_that_are_taken_for_classes_are_refused():
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    with pytest.raises(InvalidInput, match=r"200 classes in 200 rows\. Use RobustRegressor"):
+        RobustClassifier(**QUICK).fit(x, np.arange(200))
+    RobustClassifier(**QUICK).fit(x[:20], np.arange(20))  # few rows may have few of each class
+
+
+def test_a_small_t_begins_in_the_middle(line, monkeypatch):
+    """As the folds' fits do; a larger t, and a warm start, go straight to it."""
+    made, fit = [], Recipe.fit
+
+    def spy(self, rows, t, key, **options):
+        made.append((t, options.get("epochs") or self.epochs))
+        return fit(self, rows, t, key, **options)
+
+    monkeypatch.setattr(Recipe, "fit", spy)
+    x, y = line[0][:15], line[1][:15]  # too few for folds
+    model = RobustRegressor(**QUICK | {"t": 0.5, "epochs": 20, "warm_start": True}).fit(x, y)
+    assert made == [(0.7, 16), (0.5, 4)]
+    assert [row["epoch"] for row in model.history_] == list(range(2, 21, 2))
+    model.fit(x, y)
+    RobustRegressor(**QUICK | {"t": 0.8, "epochs": 20}).fit(x, y)
+    assert made[2:] == [(0.5, 20), (0.8, 20)]
 
 
 def test_ten_thousand_classes_are_possible():

@@ -465,7 +465,7 @@ def test_checkpoint_of_another_fit_is_refused(tmp_path):
     fit(NET, X, LABELS, Criterion(2, 0.7), key=KEY, epochs=2, checkpoint=file)
     with pytest.raises(InvalidInput, match="criterion"):
         fit(NET, X, LABELS, Criterion(2, 0.6), key=KEY, epochs=2, checkpoint=file)
-    with pytest.raises(InvalidInput, match="data"):
+    with pytest.raises(InvalidInput, match="rows, targets or weights"):
         fit(NET, X + 1, LABELS, Criterion(2, 0.7), key=KEY, epochs=2, checkpoint=file)
     done = fit(NET, X, LABELS, Criterion(2, 0.7), key=KEY, epochs=2, checkpoint=file)
     assert done.status.steps == 2

@@ -2,10 +2,10 @@
 
 Rows are dirty where they are held out too. So each fit gets the law that explains its held-out rows
 best: good ones from the calibrated predictive, wrong ones from a noise law (`mtbayes.noise`). The
-laws of all t, stacked, say how likely each row is good. The score of t is the mean log probability
-of the rows, each counting as much as it is good. (The mean log probability under the law of t
-itself would be blind to what a fit at small t is worst at: a good row it is sure to be wrong
-costs no more there than a row that is wrong.)
+law that explains the rows best of all says how likely each is good. The score of t is the mean log
+probability of the rows, each counting as much as it is good. (The mean log probability under the
+law of t itself would be blind to what a fit at small t is worst at: a good row it is sure to be
+wrong costs no more there than a row that is wrong.)
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mtbayes.estimators.recipe import Place, Recipe
+from mtbayes.estimators.recipe import MIDDLE, Place, Recipe
 from mtbayes.estimators.rows import Rows
-from mtbayes.noise import WrongLabels, mixture_shares
+from mtbayes.noise import WrongLabels
 from mtbayes.predictive import predictive
 from mtbayes.types import Array, FloatArray
 
-_SHARE = 0.2  # of a fit's epochs, for each candidate
-_MIDDLE = 0.7  # the t from which they start
 # Data count as dirty where at least so many rows are wrong, with that confidence.
 CLEARLY, LEVEL = 0.005, 0.68
 _LOWEST = -1e6  # log probability that is told from a lower one
@@ -98,18 +96,17 @@ class _Folds:
     ) -> None:
         self.recipe, self.rows, self.fold, self.key = recipe, rows, fold, key
         self.place, self.tell = place, tell
-        self.chunk = max(1, round(_SHARE * recipe.epochs / 2))
-        self.first = self.chunk * max(1, round(recipe.epochs / self.chunk) - 2)
+        self.legs = recipe.legs
         self.total, self.done = 0, 0
 
     def cost(self, candidates: int) -> int:
         """Epochs of a fold."""
-        return self.first + 2 * self.chunk * candidates
+        return self.legs.first + self.legs.second * candidates
 
     def fits(self, k: int, candidates: tuple[float, ...]) -> list[Any]:
         """The predictive of fold k by a fit to the others, for each candidate."""
-        start = self._fit(k, _MIDDLE, self.first, None)
-        states = [self._fit(k, t, 2 * self.chunk, start) for t in candidates]
+        start = self._fit(k, MIDDLE, self.legs.first, None)
+        states = [self._fit(k, t, self.legs.second, start) for t in candidates]
         r, out = self.recipe, self.fold == k
         own = jax.random.fold_in(self.key, 1 + k)
         return [
@@ -127,7 +124,7 @@ class _Folds:
             weight=np.where(self.fold == k, 0.0, self.rows.weight),
             epochs=epochs,
             start=start,
-            chunk=self.chunk,
+            chunk=self.legs.chunk,
             checkpoint=self.place.file(name),
             callback=lambda p: self.tell((before + epochs * p.share) / self.total),
         )
@@ -189,7 +186,8 @@ def compared(
 
     dirty: whether there are clearly wrong rows, as seen from a candidate
     """
-    trust = weight * np.maximum(1 - _stacked(views, weight), 0.0)
+    clearest = views[int(np.argmax([view.explained @ weight for view in views]))]
+    trust = weight * np.maximum(1 - clearest.wrong, 0.0)
     if trust.sum() < _NO_TRUST * weight.sum():  # no row looks good: none judges better than others
         trust = weight
     share = trust / trust.sum()
@@ -208,21 +206,3 @@ def compared(
         for t, s, e, view in zip(candidates, mean, error, views, strict=True)
     ]
     return taken, table
-
-
-def _stacked(views: list[View], weight: FloatArray) -> FloatArray:
-    """Probability [n] that a row is wrong, under the mixture of all views that explains rows best.
-
-    A view that explains rows clearly worse than another gets no say.
-    """
-    explained = np.stack([view.explained for view in views])
-    share = weight / weight.sum()
-    gap = explained[np.argmax(explained @ share)] - explained
-    behind = gap @ share
-    error = np.sqrt(np.square(gap - behind[:, None]) @ share / weight.sum())
-    heard = behind <= 2 * error
-    explained, views = explained[heard], [v for v, h in zip(views, heard, strict=True) if h]
-    shares = mixture_shares(explained, weight)
-    says = shares[:, None] * np.exp(explained - explained.max(axis=0))
-    says /= says.sum(axis=0)
-    return np.asarray(np.sum(says * np.stack([view.wrong for view in views]), axis=0))

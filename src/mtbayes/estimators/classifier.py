@@ -20,6 +20,8 @@ from mtbayes.mixtures import ClassPredictive
 from mtbayes.noise import WrongLabels
 from mtbayes.types import Array, FloatArray
 
+_FEW_CLASSES = 50  # that may have less than two rows each
+
 
 class Outliers(NamedTuple):
     """What is known about rows: how likely each is wrong, and what it should have been."""
@@ -131,6 +133,11 @@ class RobustClassifier(ClassifierMixin, Supervised):
             raise InvalidInput(
                 f"y must hold at least 2 classes, got 1 class: {_some(classes.tolist())}. "
                 "There is nothing to tell apart."
+            )
+        if len(classes) > max(_FEW_CLASSES, len(y) // 2):
+            raise InvalidInput(
+                f"y must hold several rows of most classes, got {len(classes)} classes in {len(y)} "
+                "rows. Use RobustRegressor if y is a number, and merge rare classes if it is not."
             )
         if self.warm_start and hasattr(self, "state_"):
             self._check_same(classes, "y", "Set warm_start=False to start anew.")

@@ -24,7 +24,7 @@ from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
 from mtbayes.estimators.base import DRAWS, ENOUGH, Robust
 from mtbayes.estimators.choice import CLEARLY, LEVEL, View, compared, folds
-from mtbayes.estimators.recipe import Recipe
+from mtbayes.estimators.recipe import Recipe, history
 from mtbayes.estimators.rows import Rows, distinct
 from mtbayes.estimators.scaling import Columns
 from mtbayes.noise import PointPredictive, WrongPoints
@@ -142,6 +142,7 @@ class RobustDensity(DensityMixin, Robust):
         seen it
     row_weight_ : how much each training row pulls at the final fit; 1 is the most
     score_path_ : the table behind the choice of t
+    history_ : loss, data term and divergence along the last fit
     members_ : [2, S, d], means and standard deviations of the members before they are calibrated,
         in the units of `columns_`
 
@@ -206,6 +207,7 @@ class RobustDensity(DensityMixin, Robust):
         if not last.status.converged:
             warnings.warn(str(last.status), ConvergenceWarning, stacklevel=2)
         self.status_ = str(last.status)
+        self.history_ = history(last)
         self.members_ = _members(recipe, last.state, jax.random.fold_in(key, 2), DRAWS)
         self.score_path_ = [] if found is None else found.table
         self.law_ = WrongPoints.of_points(z) if found is None else found.law

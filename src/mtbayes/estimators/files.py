@@ -67,7 +67,7 @@ def read(path: Any) -> tuple[Any, Any]:
 
     try:
         arrays, settings = read_arrays(Path(path))
-    except (FileNotFoundError, IsADirectoryError) as error:
+    except (FileNotFoundError, IsADirectoryError, TypeError) as error:
         raise InvalidInput(f"path must be a saved estimator, got {path}: {error}") from None
     name = settings.get("estimator")
     if name not in ESTIMATORS:

@@ -46,6 +46,12 @@ def checked(
             "X must hold numbers, got dates or times. Count days or seconds from a day of your "
             "choice first, in pandas (dates - pd.Timestamp('2020-01-01')).dt.days."
         )
+    if not images and np.ndim(x) > 2:
+        pictures = "network='cnn' takes images. " if hasattr(estimator, "network") else ""
+        raise InvalidInput(
+            f"X must be a table, rows by columns, got {np.ndim(x)} axes. {pictures}"
+            "X.reshape(len(X), -1) makes a table."
+        )
     try:
         found = validate_data(
             estimator, x, dtype=np.float64, ensure_2d=not images, allow_nd=images, **options

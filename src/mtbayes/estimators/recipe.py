@@ -6,12 +6,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
+
 from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators.rows import Rows
 from mtbayes.solve.checkpoint import Checkpoint
 from mtbayes.solve.gradient import Progress, Training, run
 from mtbayes.types import Array, FloatArray, Solution
+
+MIDDLE = 0.7
+"""The t at which a fit to a smaller one begins: from a random start it may never find the rows."""
+_SHARE = 0.2  # of a fit's epochs, for those at its own t
+
+
+class Legs(NamedTuple):
+    """A fit in two parts, at `MIDDLE` and at its own t; a chunk's length divides both."""
+
+    first: int
+    second: int
+    chunk: int
 
 
 class Place(NamedTuple):
@@ -88,3 +103,65 @@ class Recipe(NamedTuple):
         )
         saved = None if checkpoint is None else Checkpoint(checkpoint, training.fingerprint())
         return run(training, saved=saved, callback=callback)
+
+    @property
+    def legs(self) -> Legs:
+        """How many epochs a fit takes at `MIDDLE`, and then at its own t."""
+        chunk = max(1, round(_SHARE * self.epochs / 2))
+        return Legs(chunk * max(1, round(self.epochs / chunk) - 2), 2 * chunk, chunk)
+
+    def settled(
+        self,
+        rows: Rows,
+        t: float,
+        key: Array,
+        *,
+        start: Any,
+        place: Place,
+        callback: Callable[[Progress], None],
+    ) -> Solution:
+        """The fit that is kept; at a small t in two legs, as those of folds are."""
+        if start is not None or t >= MIDDLE:
+            final = place.file("final")
+            return self.fit(rows, t, key, start=start, checkpoint=final, callback=callback)
+        legs, parts, state = self.legs, [], None
+        done, total = 0, self.legs.first + self.legs.second
+        for name, at, epochs in (("final-start", MIDDLE, legs.first), ("final", t, legs.second)):
+            parts.append(
+                self.fit(
+                    rows,
+                    at,
+                    jax.random.fold_in(key, done),
+                    epochs=epochs,
+                    start=state,
+                    chunk=legs.chunk,
+                    checkpoint=place.file(name),
+                    callback=_part(callback, done / total, epochs / total),
+                )
+            )
+            state, done = parts[-1].state, done + epochs
+        sound = all(part.status.converged for part in parts)
+        trace = np.concatenate([part.trace for part in parts])
+        status = parts[-1].status._replace(
+            converged=sound,
+            steps=sum(part.status.steps for part in parts),
+            sentence=" ".join(dict.fromkeys(part.status.sentence for part in parts)),
+        )
+        return Solution(state, status, trace)
+
+
+def history(solution: Solution) -> list[dict[str, float]]:
+    """Loss, data term and divergence along a fit, by epoch."""
+    chunks = solution.trace.tolist()
+    length = solution.status.steps / max(1, len(chunks))
+    return [
+        {"epoch": int((i + 1) * length), "loss": a, "data": b, "divergence": c}
+        for i, (a, b, c) in enumerate(chunks)
+    ]
+
+
+def _part(
+    callback: Callable[[Progress], None], before: float, share: float
+) -> Callable[[Progress], None]:
+    """A callback for a part of the work that begins where `before` of it is done."""
+    return lambda p: callback(p._replace(share=before + share * p.share))

@@ -24,7 +24,7 @@ from mtbayes.estimators.certificate import certify
 from mtbayes.estimators.choice import Choice, choose
 from mtbayes.estimators.influence import Harm, forget, harm, remember
 from mtbayes.estimators.progress import in_words
-from mtbayes.estimators.recipe import Place
+from mtbayes.estimators.recipe import Place, history
 from mtbayes.estimators.rows import Rows, distinct
 from mtbayes.estimators.scaling import Features
 from mtbayes.estimators.streamed import fit_stream
@@ -171,12 +171,12 @@ class Supervised(Robust):
                     tell=lambda share: tell(0.6 * share),
                 )
             t = candidates[0] if chosen is None else chosen.t
-            solution = recipe.fit(
+            solution = recipe.settled(
                 rows,
                 t,
                 jax.random.fold_in(key, 1),
                 start=start,
-                checkpoint=place.file("final"),
+                place=place,
                 callback=lambda p: tell(0.6 + 0.4 * p.share, in_words(p.terms)),
             )
         self.t_ = t
@@ -193,11 +193,7 @@ class Supervised(Robust):
         if not solution.status.converged:
             warnings.warn(str(solution.status), ConvergenceWarning, stacklevel=5)
         self.status_ = str(solution.status)
-        self.history_ = [
-            {"epoch": (i + 1) * solution.status.steps // max(1, len(solution.trace)), "loss": a,
-             "data": b, "divergence": c}
-            for i, (a, b, c) in enumerate(solution.trace.tolist())
-        ]  # fmt: skip
+        self.history_ = history(solution)
         self.state_ = jax.tree.map(np.asarray, solution.state)
 
     def _pull(self, rows: Rows) -> FloatArray:

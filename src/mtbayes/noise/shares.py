@@ -15,6 +15,7 @@ from mtbayes.types import Array, FloatArray
 TINY = 1e-300
 FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
 SLOPE_SPREAD = 3.0  # of the log odds of a wrong row between no doubt and all doubt, likewise
+GOOD_ROWS = 10.0  # that count as seen where wrong rows are hard to tell
 # The best parameters of densities [k, n] of rows with weights [n], and the mean log density.
 Explanation: TypeAlias = Callable[[FloatArray, Array], tuple[FloatArray, float]]
 
@@ -52,6 +53,23 @@ def explained(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
     shares = mixture_shares(logs, weight)
     total = logsumexp(logs, axis=0, b=shares[:, None])
     return shares, float(np.average(total, weights=weight))
+
+
+def with_good_rows(
+    logs_at: Callable[[float], FloatArray], weight: Array
+) -> tuple[Callable[[float], FloatArray], FloatArray]:
+    """Log densities [k, n+1] and weights with good rows among them that were seen before.
+
+    They are a prior of the share of wrong rows, Beta(1, 1 + GOOD_ROWS).
+    """
+
+    def more_at(log_factor: float) -> FloatArray:
+        logs = logs_at(log_factor)
+        good = np.full((len(logs), 1), -np.inf)
+        good[0] = 0.0
+        return np.concatenate([logs, good], axis=1)
+
+    return more_at, np.append(weight, GOOD_ROWS)
 
 
 def leaned(logs: FloatArray, weight: Array, doubt: FloatArray) -> tuple[FloatArray, float]:

@@ -16,6 +16,7 @@ from mtbayes.noise.shares import (
     explained,
     one_may_be,
     profile,
+    with_good_rows,
     wrong_probability,
 )
 from mtbayes.types import Array, FloatArray
@@ -44,11 +45,15 @@ class WrongTargets:
 
     @classmethod
     def fit(cls, predictive: GaussianPredictive, y: Array, weight: Array) -> WrongTargets:
-        """By maximum likelihood from the predictive of targets y[n] with weights [n]."""
+        """By maximum likelihood from the predictive of targets y[n] with weights [n].
+
+        Where x hardly explains the targets, wrong ones look like good ones, and few rows would call
+        many wrong. So some good rows are taken as seen before.
+        """
         law = cls.of_targets(y, weight)
-        logs_at = law._logs_at(predictive, y)
-        best = calibrate(logs_at, weight)
-        found, n = explained(logs_at(best), weight)[0][1:], float(weight.sum())
+        logs_at, counted = with_good_rows(law._logs_at(predictive, y), weight)
+        best = calibrate(logs_at, counted)
+        found, n = explained(logs_at(best), counted)[0][1:], float(weight.sum())
         # A third of a row of each kind: one that no row has shown may yet come.
         kinds = (n * found + 1 / 3) / (n * found.sum() + 1)
         epsilon = one_may_be(float(found.sum()), n)
@@ -71,7 +76,10 @@ class WrongTargets:
             spread = float(np.sqrt(np.average(np.square(y - mean), weights=weight))) or 1.0
         none = np.array([1.0, 0.0, 0.0, 0.0])
         centres = at((np.arange(50) + 0.5) / 50)
-        return cls(1.0, none, float(y.min()), float(y.max()), centres, 0.3 * spread)
+        # Counts lie apart: a law that knew where would explain them better than any predictive.
+        gaps = np.diff(np.unique(centres))
+        width = max(0.3 * spread, float(np.median(gaps)) if len(gaps) else 0.0)
+        return cls(1.0, none, float(y.min()), float(y.max()), centres, width)
 
     def at(self, epsilon: float) -> WrongTargets:
         """The same law with another share of wrong targets."""
@@ -138,4 +146,4 @@ class WrongTargets:
             logs = logs_at(log_scale)
             return np.stack([logs[0], logsumexp(logs[1:], axis=0, b=law[:, None])])
 
-        return profile(both_at, weight, level)
+        return profile(*with_good_rows(both_at, weight), level)

@@ -38,9 +38,9 @@ class Checkpoint:
         for name, value in self.fingerprint.items():
             if theirs.get(name) != value:
                 raise InvalidInput(
-                    f"checkpoint must belong to this fit, but {self.path} has another {name} "
-                    f"({theirs.get(name)!r}, now {value!r}). Put back what was "
-                    "there before, or delete it to start anew."
+                    f"checkpoint must belong to this fit, but {self.path} differs in {name} "
+                    f"({theirs.get(name)!r}, now {value!r}). Put back what was there before, a "
+                    "seed or random_state too, or delete it to start anew."
                 )
         leaves, tree = jax.tree.flatten(like)
         found = [jnp.asarray(arrays[f"{i:04d}"]) for i in range(len(leaves))]

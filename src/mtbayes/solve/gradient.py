@@ -199,7 +199,7 @@ class Training:
             "optimiser": describe(self._first_move()),
             "epochs": self.epochs,
             "batch_size": self.settings.batch_size,
-            "data": self.feed.fingerprint(),
+            "rows, targets or weights": self.feed.fingerprint(),
             "prior, key or rates": describe((self.hyper, self.noise_key)),
             "start or log_lik": describe((self.start.posterior, self._first_log_lik())),
         }
