@@ -229,7 +229,7 @@ def test_parameters_that_make_no_sense_are_named(wine, parameters, named):
         (lambda x, y: (x, y[:-1]), "inconsistent"),
         (lambda x, y: (np.full(x.shape, "a"), y), "numbers"),
         (lambda x, y: (x[:0], y[:0]), "0 sample"),
-        (lambda x, y: (x[:, None], y), "3 axes. network='cnn' takes images"),
+        (lambda x, y: (x[:, None], y), "network='cnn' takes images"),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused_in_plain_words(wine, estimator, change, message):

@@ -18,6 +18,7 @@ from mtbayes.types import Array, FloatArray
 
 # In scikit-learn's words.
 _TEXT = ("could not convert string", "bytes/strings")
+_AXES = "Found array with dim"
 _NO_LABEL = "y must hold a label for each row, got rows without one. Drop such rows first."
 # How the names of types of dates, times and durations begin in NumPy, pandas, Polars and Arrow.
 _DATES = re.compile("date|time|duration|period", re.IGNORECASE)
@@ -46,12 +47,6 @@ def checked(
             "X must hold numbers, got dates or times. Count days or seconds from a day of your "
             "choice first, in pandas (dates - pd.Timestamp('2020-01-01')).dt.days."
         )
-    if not images and np.ndim(x) > 2:
-        pictures = "network='cnn' takes images. " if hasattr(estimator, "network") else ""
-        raise InvalidInput(
-            f"X must be a table, rows by columns, got {np.ndim(x)} axes. {pictures}"
-            "X.reshape(len(X), -1) makes a table."
-        )
     try:
         found = validate_data(
             estimator, x, dtype=np.float64, ensure_2d=not images, allow_nd=images, **options
@@ -63,6 +58,11 @@ def checked(
     except ValueError as error:
         if str(error) == "Input contains NaN":  # in text
             raise InvalidInput(_NO_LABEL) from None
+        if _AXES in str(error):
+            pictures = "network='cnn' takes images, " if hasattr(estimator, "network") else ""
+            raise InvalidInput(
+                f"X must hold rows by columns. {error} {pictures}X.reshape(len(X), -1) makes columns."
+            ) from None
         if not any(words in str(error) for words in _TEXT):
             raise
         raise InvalidInput(
