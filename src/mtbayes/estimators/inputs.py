@@ -61,7 +61,8 @@ def checked(
         if _AXES in str(error):
             pictures = "network='cnn' takes images, " if hasattr(estimator, "network") else ""
             raise InvalidInput(
-                f"X must hold rows by columns. {error} {pictures}X.reshape(len(X), -1) makes columns."
+                f"X must hold rows by columns. {error} {pictures}"
+                "X.reshape(len(X), -1) makes columns."
             ) from None
         if not any(words in str(error) for words in _TEXT):
             raise

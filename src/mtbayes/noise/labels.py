@@ -30,7 +30,7 @@ _PSEUDO_WRONG = 2.0
 _MOST_CLASSES = 100  # for which a matrix of confusions is learned
 _CONFUSION_ROUNDS = 50
 _TEMPERATURES = tuple(np.exp(np.linspace(-1.5, 0.5, 7)))
-_LEVEL = 1e-3  # a slope that is none
+_FLAT = 1e-3  # a slope that is none
 _SLOPE_GAIN = 5.0  # nats over all rows; chance gives one number as much once in a thousand times
 _LEAST_GAIN = 2.0  # the same over rows that a confusion was not learned from
 _JUDGES = 4000  # rows that say whether wrong labels prefer some classes
@@ -103,9 +103,10 @@ class WrongLabels:
         by = _doubt(predictive) if doubt is None else doubt
         best = calibrate(logs_at, weight, partial(leaned, doubt=by))
         (level, slope), _ = leaned(logs_at(best), weight, by)
-        if slope < _LEVEL:
+        if slope < _FLAT:
             return cls.beside(predictive, y, weight, confusion)
-        epsilon = float(np.average(expit(level + slope * by), weights=weight))
+        share = np.clip(expit(level + slope * by), 1e-9, 1 - 1e-9)
+        epsilon = float(np.average(share, weights=weight))
         centre = (logit(epsilon) - level) / slope
         factor = float(np.exp(best))
         return cls(epsilon, factor, confusion, float(slope), float(centre), doubt)
