@@ -330,7 +330,7 @@ def test_a_sampler_gives_the_targets():
         ({"y": [[1.0]]}, r"y must have shape \[n\].*got \(1, 1\)"),
         ({"y": [1.0, np.nan]}, r"y must be finite, got nan at \[1\] .*Drop or fill"),
         ({"y": [np.inf, 1.0]}, r"y must be finite, got inf at \[0\]"),
-        ({"y": ["a"]}, r"y must be an array of numbers, got list\. Convert"),
+        ({"y": ["a"]}, r"y must be an array of numbers, got a list that is not: .*Code or drop"),
         ({"how": "gausian"}, r"how must be one of 'gaussian', .*'scaled'.*, got 'gausian'"),
         ({"how": lambda rng, k: np.zeros(k + 1)}, r"how must give .*, 1, got .*\(2,\)"),
         ({"how": lambda rng, k: np.zeros((k, 2))}, r"how's draw must have shape \[n\]"),

@@ -375,7 +375,7 @@ GOOD = {"log_lik": np.zeros((2, 3)), "q": np.array([0.5, 0.5]), "m": 2, "t": 0.5
     [
         ({"log_lik": np.zeros(2)}, ["log_lik must", "[G, n]", "(2,)", "support points"]),
         ({"log_lik": np.zeros((2, 0))}, ["log_lik must", "(2, 0)", "support points"]),
-        ({"log_lik": "many"}, ["log_lik must", "str", "numpy.asarray"]),
+        ({"log_lik": "many"}, ["log_lik must", "a str", "no number"]),
         ({"log_lik": [[0, np.nan], [0, 0]]}, ["log_lik must", "nan at [0, 1]", "data row 1"]),
         ({"log_lik": [[0, 0], [np.inf, 0]]}, ["log_lik must", "inf at [1, 0]", "data row 0"]),
         ({"q": np.ones(3) / 3}, ["q must have shape (2,)", "(3,)", "log_lik's rows"]),
