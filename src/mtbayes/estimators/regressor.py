@@ -54,7 +54,7 @@ class RobustRegressor(RegressorMixin, Supervised):
 
     _law = WrongTargets
     # Below .6 a Gaussian fits the middle of the noise alone, and tails pass for wrong rows.
-    _path = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
+    _path = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
     _risks = ("log_t",)
 
     def __init__(
