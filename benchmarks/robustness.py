@@ -157,9 +157,9 @@ SOURCES = {
     "digits, pairs": Source(DIGITS, 10, next_class, cost=2),
     "digits, one side": Source(DIGITS, 10, one_side, cost=2),
     "diabetes": Source(small(datasets.load_diabetes), 0, any_target),
-    "housing": Source(housing, 0, any_target, 10_000, 2_000, cost=2, stored=True),
-    "mnist": Source(images("mnist"), 10, other_class, 20_000, 2_000, cost=12, stored=True),
-    "emnist47": Source(images("emnist47"), 47, other_class, 20_000, 2_000, cost=20, stored=True),
+    "housing": Source(housing, 0, any_target, 10_000, 5_000, cost=2, stored=True),
+    "mnist": Source(images("mnist"), 10, other_class, 20_000, 5_000, cost=12, stored=True),
+    "emnist47": Source(images("emnist47"), 47, other_class, 20_000, 5_000, cost=20, stored=True),
 }
 
 
