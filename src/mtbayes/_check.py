@@ -79,20 +79,11 @@ def positive(value: Any, name: str, remedy: str, *, infinite: bool = False) -> f
     return number
 
 
-def ordinary(value: Any, name: str, remedy: str) -> float:
+def ordinary(value: Any, name: str, remedy: str, most: str = "1e12") -> float:
     """A number above 0 whose inverse and small powers single precision can hold."""
-    rule = "between 1e-12 and 1e12"
+    rule = f"between 1e-12 and {most}"
     number = _number(name, value, f"a number {rule}", remedy)
-    if not 1e-12 <= number <= 1e12:
-        raise InvalidInput(f"{name} must lie {rule}, got {value!r}. {remedy}")
-    return number
-
-
-def rate(value: Any, name: str, remedy: str) -> float:
-    """A step size: above 0, since nothing moves else, and at most 1, since nothing settles else."""
-    rule = "between 1e-12 and 1"
-    number = _number(name, value, f"a number {rule}", remedy)
-    if not 1e-12 <= number <= 1:
+    if not 1e-12 <= number <= float(most):
         raise InvalidInput(f"{name} must lie {rule}, got {value!r}. {remedy}")
     return number
 

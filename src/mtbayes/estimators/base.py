@@ -87,7 +87,7 @@ class Robust(BaseEstimator, ABC):
         if not _is_auto(self.epochs):
             _check.count(self.epochs, "epochs", "'auto' goes by the number of rows.")
         _check.count(self.batch_size, "batch_size", "128 is the default.")
-        _check.rate(self.learning_rate, "learning_rate", "0.01 is the default.")
+        _check.ordinary(self.learning_rate, "learning_rate", "0.01 is the default.", most="1")
 
     def _bar(self) -> Any:
         """A context that hears how much is done, and shows it where `verbose` asks for that."""

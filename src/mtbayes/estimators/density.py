@@ -39,7 +39,6 @@ _START_RAW, _START_LOG_STD = 0.0, -3.0
 _STARTS = 4  # rows taken by k-means++, beside the components
 _CLAIM = 0.7  # of its share of the rows, by a component; the last one must not be left outliers
 _FEWER_DRAWS = 30  # members of a fold's density
-_SHARE = 0.2  # of a fit's epochs, for each later t of the path
 _LATER_RATE = 0.5  # of the learning rate, for those
 _AT_ONCE = 2**20  # numbers held while distances are computed
 
@@ -310,8 +309,8 @@ def _walk(
     The smallest comes first: a member that t = 1 has spread over the outliers would stay there.
     """
     # Chunks of one length for all fits of the path, so that one compiled program serves them.
-    chunk = max(1, round(_SHARE * recipe.epochs / 2))
-    lengths = [chunk * max(2, round(recipe.epochs / chunk)), *[2 * chunk] * (len(candidates) - 1)]
+    _, second, chunk = recipe.legs
+    lengths = [chunk * max(2, round(recipe.epochs / chunk)), *[second] * (len(candidates) - 1)]
     state = _start(recipe, rows.x, weight, key)
     found: list[Solution] = []
     for i, (t, epochs) in enumerate(zip(candidates[::-1], lengths, strict=True)):
