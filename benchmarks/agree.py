@@ -17,10 +17,10 @@ import rivals_torch
 import torch
 from numpyro.handlers import seed, substitute, trace
 from rivals_ours import model_of
-from workloads import BETA, MAIN, Case, T, data
+from workloads import BETA, MAIN, Workload, T, data
 
 from mtbayes.criteria import Criterion
-from mtbayes.draws import Gaussians, Plan, Points
+from mtbayes.members import Gaussians, Plan, Points
 from mtbayes.posteriors import Particles, mean_field, prior
 from mtbayes.posteriors.mixture import MixtureState
 from mtbayes.posteriors.particles import ParticlesState
@@ -30,15 +30,15 @@ TOLERANCE = 1e-4
 ROWS = (512, 10**7)
 
 
-def batch_of(case: Case):
+def batch_of(case: Workload):
     return data(replace(case, rows=case.batch))
 
 
-def tensors_of(case: Case):
+def tensors_of(case: Workload):
     return rivals_torch.tensors(replace(case, rows=case.batch))
 
 
-def loss_of(case: Case, criterion: Criterion, draws) -> jax.Array:
+def loss_of(case: Workload, criterion: Criterion, draws) -> jax.Array:
     """Our mean loss on one batch."""
     x, y = batch_of(case)
     log_lik = model_of(case).log_lik(draws, jnp.asarray(x), jnp.asarray(y))
@@ -72,7 +72,7 @@ def noise_as_ours(rival: rivals_torch.MeanField, noise: np.ndarray) -> np.ndarra
     return np.concatenate([first, *(part.ravel() for part in parts)])
 
 
-def check_mean_field(case: Case, by_row: bool) -> tuple[float, float | None]:
+def check_mean_field(case: Workload, by_row: bool) -> tuple[float, float | None]:
     """Relative difference of J and of its gradient."""
     rival = rivals_torch.MeanField(case, by_row)
     noise = torch.randn(rival.noise_size)
@@ -95,7 +95,7 @@ def check_mean_field(case: Case, by_row: bool) -> tuple[float, float | None]:
     return far(theirs.item(), ours), max(differences)
 
 
-def check_ensemble(case: Case) -> tuple[float, float | None]:
+def check_ensemble(case: Workload) -> tuple[float, float | None]:
     rival = rivals_torch.Ensemble(case)
     x, y = tensors_of(case)
     theirs = rival(torch.empty(0), x, y)
@@ -106,7 +106,7 @@ def check_ensemble(case: Case) -> tuple[float, float | None]:
     return far(theirs.item(), ours), None
 
 
-def in_our_order(case: Case, layer, values: torch.Tensor) -> np.ndarray:
+def in_our_order(case: Workload, layer, values: torch.Tensor) -> np.ndarray:
     """A tensor of weights or biases as its part of our θ."""
     values = values.detach().numpy()
     if values.ndim == 4:
@@ -122,7 +122,7 @@ def flat(rival: rivals_bayesian_torch.Network, pick) -> np.ndarray:
     return np.concatenate([in_our_order(rival.case, s, v) for s in layers for v in pick(s)])
 
 
-def check_bayesian_torch(case: Case) -> tuple[float, float | None]:
+def check_bayesian_torch(case: Workload) -> tuple[float, float | None]:
     rival = rivals_bayesian_torch.Network(case)
     x, y = tensors_of(case)
     noises, plain = [], rival.one
@@ -143,7 +143,7 @@ def check_bayesian_torch(case: Case) -> tuple[float, float | None]:
     return far(theirs.item(), ours), None
 
 
-def check_numpyro(case: Case) -> tuple[float, float | None]:
+def check_numpyro(case: Workload) -> tuple[float, float | None]:
     """One particle: the evidence bound is n times J at m = 1, t = 1."""
     svi = rivals_numpyro.inference(case, particles=1)
     batch = tuple(map(jnp.asarray, batch_of(case)))
@@ -168,7 +168,7 @@ def far(theirs, ours) -> float:
     return float(np.max(np.abs(theirs - ours)) / np.max(np.abs(ours)))
 
 
-def checks(case: Case):
+def checks(case: Workload):
     """Name and check of each rival that can run the case."""
     yield "torch, weights drawn", lambda: check_mean_field(case, by_row=False)
     if case.kind == "dense":

@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 
 from mtbayes import Criterion, InvalidInput, Model, RobustClassifier, fit
 from mtbayes.data.contamination import flip_labels
-from mtbayes.experiments.tidy import write_columns
+from mtbayes.experiments.results import write_columns
 from mtbayes.likelihoods import Categorical
 from mtbayes.networks import mlp
 from mtbayes.theory.curvature import Curvature
@@ -54,7 +54,7 @@ def refits(n):
     test = circle(rng, 200)
     model, criterion = Model(mlp((2, 4, 2)), Categorical(2)), Criterion(m=5, t=0.8, beta=5.0)
     state = fit(model, x, y, criterion, key=jax.random.key(1), epochs=500).state
-    start = influence(model, x, y, criterion, state, draws=20)
+    start = influence(model, x, y, criterion, state, members=20)
     print(f"{n} rows, {wrong} wrong; 60 of them are left out, one by one")
     print(f"after `fit`: J {start.objective()[0]:.6f}, gradient {start.objective()[1]:.1e}")
     best, status = start.minimised(tol=1e-10)
@@ -98,7 +98,7 @@ def measure(data, t, seed, curvature, options):
     dirty = flip_labels(clean, 0.3, seed=seed)
     model = RobustClassifier(hidden=(25,), t=t, random_state=seed).fit(x, dirty.data)
     started = time.monotonic()
-    found = model.influence(*trusted, curvature=curvature, draws=options.draws)
+    found = model.influence(*trusted, curvature=curvature, members=options.members)
     seconds = time.monotonic() - started
     count = len(x) // 10
     row = {
@@ -123,7 +123,7 @@ def main():
     parser.add_argument("--t", type=float, nargs="+", default=[1.0, 0.7, 0.5])
     parser.add_argument("--kind", choices=["hessian", "gauss_newton"], default="gauss_newton")
     parser.add_argument("--damping", type=float, default=0.1)
-    parser.add_argument("--draws", type=int, default=50)
+    parser.add_argument("--members", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("results/influence-mnist"))
     options = parser.parse_args()
     if options.what == "refits":

@@ -8,13 +8,13 @@ import torch
 import torch.nn.functional as F
 from bayesian_torch.layers import Conv2dReparameterization, LinearReparameterization
 from rivals_torch import Training, log_likelihood, multi_sample_loss
-from workloads import Case, T
+from workloads import Workload, T
 
 
 class Network(torch.nn.Module):
     """J by m passes through variational layers."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Workload) -> None:
         super().__init__()
         self.case, self.noise_size = case, 0
         dense = case.linears
@@ -64,5 +64,5 @@ def last_noise(layer):
     )
 
 
-def passes(case: Case) -> Training:
+def passes(case: Workload) -> Training:
     return Training(case, Network(case))

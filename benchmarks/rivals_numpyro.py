@@ -15,10 +15,10 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.infer import SVI, TraceMeanField_ELBO
 from numpyro.infer.autoguide import AutoNormal
-from workloads import RATE, Case, data, orders
+from workloads import RATE, Workload, data, orders
 
 
-def network(case: Case, x: jax.Array) -> jax.Array:
+def network(case: Workload, x: jax.Array) -> jax.Array:
     """Outputs [B, k]; weights are sampled inside."""
     h, last = x, len(case.linears) - 1
     for number, (inputs, units) in enumerate(case.linears):
@@ -47,7 +47,7 @@ def convolution(h: jax.Array, weight: jax.Array, number: int) -> jax.Array:
     return jax.lax.reduce_window(h, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
 
-def model(case: Case, x: jax.Array, y: jax.Array) -> None:
+def model(case: Workload, x: jax.Array, y: jax.Array) -> None:
     outputs = network(case, x)
     with numpyro.plate("rows", case.rows, subsample_size=len(y)):
         if case.classes:
@@ -56,7 +56,7 @@ def model(case: Case, x: jax.Array, y: jax.Array) -> None:
             numpyro.sample("y", dist.Normal(outputs[:, 0], case.std), obs=y)
 
 
-def inference(case: Case, particles: int) -> SVI:
+def inference(case: Workload, particles: int) -> SVI:
     bound = partial(model, case)
     guide = AutoNormal(bound, init_scale=0.01)
     loss = TraceMeanField_ELBO(num_particles=particles, vectorize_particles=True)
@@ -66,7 +66,7 @@ def inference(case: Case, particles: int) -> SVI:
 class Inference:
     """A turn is one compiled scan over batches."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Workload) -> None:
         self.case, (x, y) = case, data(case)
         self.x, self.y = jnp.asarray(x), jnp.asarray(y)
         self.svi = inference(case, case.m)
@@ -89,5 +89,5 @@ class Inference:
         return steps, time.perf_counter() - begin
 
 
-def svi(case: Case) -> Inference:
+def svi(case: Workload) -> Inference:
     return Inference(case)

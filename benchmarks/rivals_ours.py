@@ -3,7 +3,7 @@
 import time
 
 import jax
-from workloads import BETA, RATE, Case, T, data
+from workloads import BETA, RATE, Workload, T, data
 
 from mtbayes.criteria import Criterion
 from mtbayes.likelihoods import Categorical, Gaussian
@@ -13,7 +13,7 @@ from mtbayes.posteriors import Particles, mean_field, prior
 from mtbayes.solve import fit
 
 
-def model_of(case: Case) -> Model:
+def model_of(case: Workload) -> Model:
     likelihood = Categorical(case.classes) if case.classes else Gaussian(case.std)
     return Model(cifar_cnn() if case.kind == "cnn" else mlp(case.sizes), likelihood)
 
@@ -21,7 +21,7 @@ def model_of(case: Case) -> Model:
 class Ours:
     """A turn is a fit without its set-up and first chunk, unless the case asks for a whole one."""
 
-    def __init__(self, case: Case, posterior=None, criterion=None) -> None:
+    def __init__(self, case: Workload, posterior=None, criterion=None) -> None:
         self.case, self.x, self.y = case, *data(case)
         self.model = model_of(case)
         self.posterior = posterior or mean_field()
@@ -51,11 +51,11 @@ class Ours:
         return steps, stamps[-1] - stamps[0]
 
 
-def ours(case: Case) -> Ours:
+def ours(case: Workload) -> Ours:
     return Ours(case)
 
 
-def ours_fresh(case: Case) -> Ours:
+def ours_fresh(case: Workload) -> Ours:
     """Every random number used once, as the rivals do it unless they say `pool`."""
     from mtbayes.solve import program
 
@@ -63,5 +63,5 @@ def ours_fresh(case: Case) -> Ours:
     return Ours(case)
 
 
-def ours_ensemble(case: Case) -> Ours:
+def ours_ensemble(case: Workload) -> Ours:
     return Ours(case, Particles(case.m), Criterion(1, 1.0, BETA))

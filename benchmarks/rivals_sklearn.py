@@ -4,13 +4,13 @@ import time
 import warnings
 
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from workloads import RATE, Case, data
+from workloads import RATE, Workload, data
 
 
 class Perceptron:
     """A turn is one call of fit."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Workload) -> None:
         if case.kind == "cnn":
             raise NotImplementedError("scikit-learn has no convolutions")
         self.case, (self.x, self.y) = case, data(case)
@@ -34,5 +34,5 @@ class Perceptron:
         return epochs * case.batches, time.perf_counter() - begin
 
 
-def perceptron(case: Case) -> Perceptron:
+def perceptron(case: Workload) -> Perceptron:
     return Perceptron(case)

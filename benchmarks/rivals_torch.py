@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 import torch.nn.functional as F
-from workloads import RATE, Case, T, data, orders
+from workloads import RATE, Workload, T, data, orders
 
 POOL = 2**21
 THREADS = (1, 2)
@@ -27,7 +27,7 @@ class MeanField(torch.nn.Module):
     by_row: whether the first layer's pre-activations are drawn row by row (dense networks alone)
     """
 
-    def __init__(self, case: Case, by_row: bool) -> None:
+    def __init__(self, case: Workload, by_row: bool) -> None:
         super().__init__()
         self.case, self.by_row = case, by_row
         scale = torch.cat([torch.full(((i + 1) * u,), i**-0.5) for i, u in case.linears])
@@ -71,7 +71,7 @@ class MeanField(torch.nn.Module):
 class Ensemble(torch.nn.Module):
     """m networks trained apart by the log loss and weight decay."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Workload) -> None:
         super().__init__()
         self.case = case
         (inputs, units), *others = case.linears
@@ -87,7 +87,7 @@ class Ensemble(torch.nn.Module):
         return -log_lik.mean() + decay / self.case.rows
 
 
-def first_layer(case: Case, weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+def first_layer(case: Workload, weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """From weights [inputs + 1, m, units]: [m, B, units], or for images [B, m·8, 15, 15]."""
     inputs, units = case.linears[0]
     bias = weights[inputs].reshape(-1)
@@ -98,7 +98,7 @@ def first_layer(case: Case, weights: torch.Tensor, x: torch.Tensor) -> torch.Ten
     return F.elu(F.max_pool2d(F.conv2d(x, kernel, bias), 2))
 
 
-def later_layers(case: Case, theta: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+def later_layers(case: Workload, theta: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
     """Outputs [m, B, k] from θ[m, …] of all layers but the first."""
     start, linears = 0, case.linears[1:]
     for number, (inputs, units) in enumerate(linears):
@@ -114,7 +114,7 @@ def later_layers(case: Case, theta: torch.Tensor, h: torch.Tensor) -> torch.Tens
     return h
 
 
-def second_convolution(case: Case, weight, bias, h) -> torch.Tensor:
+def second_convolution(case: Workload, weight, bias, h) -> torch.Tensor:
     m = case.m
     blocks = torch.einsum("mijco,mn->monicj", weight.view(m, 2, 2, 8, 4), torch.eye(m))
     kernel = blocks.permute(0, 1, 2, 4, 3, 5).reshape(4 * m, 8 * m, 2, 2)
@@ -122,7 +122,7 @@ def second_convolution(case: Case, weight, bias, h) -> torch.Tensor:
     return h.view(-1, m, 4, 7, 7).permute(1, 0, 3, 4, 2).reshape(m, -1, 196)
 
 
-def log_likelihood(case: Case, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def log_likelihood(case: Workload, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """log p(y_i | θ_j, x_i) as [m, B]."""
     if case.classes:
         flat = F.cross_entropy(
@@ -138,7 +138,7 @@ def multi_sample_loss(log_lik: torch.Tensor, t: float) -> torch.Tensor:
     return -(torch.expm1((1 - t) * log_mean) / (1 - t)).mean()
 
 
-def tensors(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
+def tensors(case: Workload) -> tuple[torch.Tensor, torch.Tensor]:
     x, y = (torch.from_numpy(v) for v in data(case))
     # Images come as [n, height, width, channels], which is what channels-last means.
     return (x.permute(0, 3, 1, 2) if case.kind == "cnn" else x), (y.long() if case.classes else y)
@@ -147,7 +147,7 @@ def tensors(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
 class Training:
     """A loop of steps; `pool` takes random numbers from a pool renewed every 500 steps."""
 
-    def __init__(self, case: Case, model, *, compiled: bool = False, pool: bool = False) -> None:
+    def __init__(self, case: Workload, model, *, compiled: bool = False, pool: bool = False) -> None:
         self.case, (self.x, self.y) = case, tensors(case)
         self.size, self.pool = model.noise_size, torch.randn(POOL) if pool else None
         self.optimiser = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
@@ -197,21 +197,21 @@ class Training:
         return steps, time.perf_counter() - begin
 
 
-def _no_convolution(case: Case) -> None:
+def _no_convolution(case: Workload) -> None:
     if case.kind == "cnn":
         raise NotImplementedError("drawing row by row is not exact for a convolution")
 
 
-def weights(case: Case) -> Training:
+def weights(case: Workload) -> Training:
     return Training(case, MeanField(case, by_row=False))
 
 
-def rows(case: Case) -> Training:
+def rows(case: Workload) -> Training:
     _no_convolution(case)
     return Training(case, MeanField(case, by_row=True))
 
 
-def cheaper(case: Case) -> MeanField:
+def cheaper(case: Workload) -> MeanField:
     """Row by row where that is less work, a random number counting as 60 multiplications."""
     inputs, _ = case.linears[0]
     rows = 6 * case.batch * inputs + 60 * case.m * case.batch
@@ -219,21 +219,21 @@ def cheaper(case: Case) -> MeanField:
     return MeanField(case, by_row=case.kind == "dense" and rows < weights)
 
 
-def pool(case: Case) -> Training:
+def pool(case: Workload) -> Training:
     return Training(case, cheaper(case), pool=True)
 
 
-def compiled(case: Case) -> Training:
+def compiled(case: Workload) -> Training:
     return Training(case, cheaper(case), compiled=True)
 
 
-def compiled_pool(case: Case) -> Training:
+def compiled_pool(case: Workload) -> Training:
     return Training(case, cheaper(case), compiled=True, pool=True)
 
 
-def ensemble(case: Case) -> Training:
+def ensemble(case: Workload) -> Training:
     return Training(case, Ensemble(case))
 
 
-def ensemble_compiled(case: Case) -> Training:
+def ensemble_compiled(case: Workload) -> Training:
     return Training(case, Ensemble(case), compiled=True)

@@ -31,11 +31,11 @@ from mtbayes import Criterion
 from mtbayes.estimators import RobustClassifier, RobustRegressor
 from mtbayes.estimators.scaling import Features, Targets
 from mtbayes.likelihoods import Categorical, Gaussian
-from mtbayes.mixtures import GaussianPredictive
+from mtbayes.predictives import GaussianPredictive
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import Particles, mean_field, prior
-from mtbayes.predictive import predictive
+from mtbayes.predicting import predictive
 from mtbayes.rivals import generalised_cross_entropy
 from mtbayes.solve import fit
 

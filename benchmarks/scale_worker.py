@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from mtbayes.criteria import Criterion
-from mtbayes.data.stream import open_stream
+from mtbayes.data.sources import open_stream
 from mtbayes.likelihoods import Categorical, Gaussian
 from mtbayes.models import Model
 from mtbayes.networks import mlp

@@ -29,7 +29,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from worker import RIVALS, THREADS
-from workloads import MAIN, MNIST, Case, growth, step_flops
+from workloads import MAIN, MNIST, Workload, growth, step_flops
 
 from mtbayes._files import atomic
 
@@ -111,12 +111,12 @@ def share_two_processors() -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 
 
-def rivals_for(case: Case, quick: bool) -> list[str]:
+def rivals_for(case: Workload, quick: bool) -> list[str]:
     names = list(GROWING) if case.sweep else list(RIVALS)
     return [n for n in names if not (quick and case.sweep and n in SLOW_TO_BUILD)]
 
 
-def measured(case: Case, workers: dict[str, Worker], rounds: int, budget: float) -> list[dict]:
+def measured(case: Workload, workers: dict[str, Worker], rounds: int, budget: float) -> list[dict]:
     """One line of the result for each rival."""
     ready = {}
     for rival, worker in workers.items():
@@ -132,7 +132,7 @@ def measured(case: Case, workers: dict[str, Worker], rounds: int, budget: float)
     return [line(case, rival, ready[rival], turns) for rival in workers]
 
 
-def line(case: Case, rival: str, ready: dict, turns: dict[str, list[dict]]) -> dict:
+def line(case: Workload, rival: str, ready: dict, turns: dict[str, list[dict]]) -> dict:
     common = {
         "case": case.name,
         "sweep": case.sweep,
@@ -172,7 +172,7 @@ def spread(name: str, values: list[float]) -> dict:
     }
 
 
-def table_of(case: Case, lines: list[dict]) -> Table:
+def table_of(case: Workload, lines: list[dict]) -> Table:
     title = f"{case.name}: {'-'.join(map(str, case.sizes))}, m={case.m}, batch {case.batch}"
     missing = "\n".join(f"{row['rival']}: {row['note']}" for row in lines if row["note"])
     table = Table(title=title, title_justify="left", caption=missing, caption_justify="left")
@@ -269,7 +269,7 @@ def report_fresh(out: Path, repeats: int) -> None:
     write_csv(out / "fresh.csv", ("what", "name", "value"), lines)
 
 
-def chosen(quick: bool, only: str | None) -> list[Case]:
+def chosen(quick: bool, only: str | None) -> list[Workload]:
     cases = [*MAIN, *growth(quick)]
     if only is None:
         return cases
@@ -290,7 +290,7 @@ def check_agreement() -> None:
     console.print("The rivals compute the same objective on the same draws, to 1e-4.")
 
 
-def run_cases(cases: list[Case], quick: bool, out: Path) -> list[dict]:
+def run_cases(cases: list[Workload], quick: bool, out: Path) -> list[dict]:
     lines: list[dict] = []
     with ExitStack() as stack:
         workers: dict[str, Worker] = {}

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from mtbayes import Criterion, fixed_points
-from mtbayes.experiments.toy import MATCHED, MATCHED_SUM, TABLE_3, TEMPERATURES, true_density
+from mtbayes.experiments.toy import MATCHED, MATCHED_SUM, TABLE_3, T_GRID, true_density
 from mtbayes.metrics.distance import total_variation
 
 PAPER = np.array(list(TABLE_3.values()))
@@ -33,7 +33,7 @@ def table(data, beta=float, shift=lambda m: 0.0, grid=None, tol=1e-4):
     log_lik = norm.logpdf(np.asarray(data)[None], theta[:, None], 1)
     rows = []
     for m in MEMBERS:
-        criteria = [Criterion(m, t, beta(m)) for t in TEMPERATURES]
+        criteria = [Criterion(m, t, beta(m)) for t in T_GRID]
         solutions = fixed_points(log_lik + shift(m), prior, criteria, tol=tol)
         rows.append(distance(np.array([s.state for s in solutions]), theta, x))
     return np.array(rows)
@@ -62,8 +62,8 @@ def fitted(name, start, **reading):
     print(f"{name:45} rms {best.fun:.4f}  max {worst:.3f}  {np.sort(best.x).round(2)}", flush=True)
 
 
-def damped(data, m, t, steps, alpha, draws=None, seed=0):
-    """The paper's iteration, beta = m, exact or with a Monte Carlo average over `draws`."""
+def damped(data, m, t, steps, alpha, members=None, seed=0):
+    """The paper's iteration, beta = m, exact or with a Monte Carlo average over `members`."""
     theta, prior, x = grids()
     lik = norm.pdf(np.asarray(data)[None], theta[:, None], 1)
     rng = np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def main():
         change = np.abs(table(MATCHED, grid=grid, tol=1e-7) - exact).max()
         print(f"{name:45} moves a cell by at most {change:.4f}", flush=True)
     for m, t in ((10, 1.0), (10, 0.9), (10, 0.3), (10, 0.1)):
-        ours = exact[MEMBERS.index(m), TEMPERATURES.index(t)]
+        ours = exact[MEMBERS.index(m), T_GRID.index(t)]
         for steps, alpha, draws in ((30, 0.1, 1000), (300, 0.1, 1000), (300, 0.1, 30)):
             values = [damped(MATCHED, m, t, steps, alpha, draws, seed) for seed in range(3)]
             what = f"m={m} t={t}: {steps} steps of {alpha}, {draws} draws"

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from workloads import Case
+from workloads import Workload
 
 THREADS = 2
 RIVALS = {
@@ -30,7 +30,7 @@ RIVALS = {
 }
 
 
-def build(rival: str, case: Case):
+def build(rival: str, case: Workload):
     module, name = RIVALS[rival].split(".")
     return getattr(importlib.import_module(module), name)(case)
 
@@ -56,7 +56,7 @@ def answer(rival: str, state: dict, command: dict) -> dict:
     try:
         if "case" in command:
             state.clear()
-            state["run"] = build(rival, Case.from_json(command["case"]))
+            state["run"] = build(rival, Workload.from_json(command["case"]))
             return warm(state["run"], command["budget"])
         steps, seconds = state["run"](command["steps"])
         return {"ms": 1e3 * seconds / steps}

@@ -1,6 +1,6 @@
 """What is trained in the benchmarks: networks, sizes, data. Needs NumPy alone.
 
-A `Case` is all that a worker needs to know; it travels to the worker as JSON.
+A `Workload` is all that a worker needs to know; it travels to the worker as JSON.
 """
 
 import os
@@ -14,7 +14,7 @@ CHUNK = 500  # steps in one of our compiled chunks, at most
 
 
 @dataclass(frozen=True)
-class Case:
+class Workload:
     """One network, one size of ensemble, one size of batch.
 
     sizes: widths of a dense network; for "cnn" those after the convolutions
@@ -66,21 +66,21 @@ class Case:
         return asdict(self)
 
     @staticmethod
-    def from_json(fields: dict) -> "Case":
-        return Case(**{**fields, "sizes": tuple(fields["sizes"])})
+    def from_json(fields: dict) -> "Workload":
+        return Workload(**{**fields, "sizes": tuple(fields["sizes"])})
 
 
-MNIST = Case("mnist", (784, 25, 10), m=10, classes=10)
+MNIST = Workload("mnist", (784, 25, 10), m=10, classes=10)
 MAIN = (
     MNIST,
-    Case("emnist", (784, 25, 25, 47), m=10, classes=47),
-    Case("housing", (8, 10, 10, 1), m=5, std=0.1),
-    Case("multimodal", (1, 50, 50, 1), m=20, batch=400, rows=400),
-    Case("cifar", (196, 25, 10), m=10, rows=6400, classes=10, kind="cnn", whole=True),
+    Workload("emnist", (784, 25, 25, 47), m=10, classes=47),
+    Workload("housing", (8, 10, 10, 1), m=5, std=0.1),
+    Workload("multimodal", (1, 50, 50, 1), m=20, batch=400, rows=400),
+    Workload("cifar", (196, 25, 10), m=10, rows=6400, classes=10, kind="cnn", whole=True),
 )
 
 
-def growth(quick: bool) -> tuple[Case, ...]:
+def growth(quick: bool) -> tuple[Workload, ...]:
     """MNIST with one of m, batch and width changed."""
     members = (1, 10, 100) if quick else (1, 2, 5, 10, 20, 50, 100)
     batches = (32, 256, 1024) if quick else (32, 64, 128, 256, 512, 1024)
@@ -95,7 +95,7 @@ def growth(quick: bool) -> tuple[Case, ...]:
     )
 
 
-def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
+def data(case: Workload) -> tuple[np.ndarray, np.ndarray]:
     """Rows x in float32 and targets y: MNIST itself where MTBAYES_DATA has it, else noise."""
     folder = os.environ.get("MTBAYES_DATA")
     if folder and case.name.startswith("mnist") and (Path(folder) / "mnist.npz").exists():
@@ -110,7 +110,7 @@ def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return x, rng.random(case.rows, dtype=np.float32)
 
 
-def orders(case: Case, seed: int = 0):
+def orders(case: Workload, seed: int = 0):
     """Row numbers of one batch after another, shuffled anew each epoch; None means all rows."""
     rng = np.random.default_rng(seed)
     while True:
@@ -122,7 +122,7 @@ def orders(case: Case, seed: int = 0):
             yield order[begin : begin + case.batch]
 
 
-def step_flops(case: Case) -> int:
+def step_flops(case: Workload) -> int:
     """Multiplications and additions of a step whose first layer is drawn row by row.
 
     First layer: two products forwards, two backwards (its input needs no gradient), shared by all

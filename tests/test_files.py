@@ -3,7 +3,7 @@
 import pytest
 
 from mtbayes import _files
-from mtbayes.experiments.tidy import Row, read_rows, write_rows
+from mtbayes.experiments.results import Row, read_rows, write_rows
 
 
 def test_failure_leaves_the_old_file(tmp_path):

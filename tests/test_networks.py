@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from mtbayes.draws import Gaussians, Linear, Plan, Points, plan
+from mtbayes.members import Gaussians, Linear, Plan, Points, plan
 from mtbayes.errors import InvalidInput
 from mtbayes.likelihoods import Gaussian
 from mtbayes.models import Model
@@ -431,7 +431,7 @@ def test_rows_have_their_own_weights_one_way_and_share_them_the_other():
 
 def test_plan_picks_rows_for_784_25_and_weights_for_25_10():
     first, second = mnist_mlp().linears
-    chosen = plan(mnist_mlp().linears, mnist_mlp().size, components=1, sets=10, rows=128)
+    chosen = plan(mnist_mlp().linears, mnist_mlp().size, components=1, members=10, rows=128)
     assert chosen.by_row == ((first.start, 0),)
     assert chosen.by_weight == ((second.start, 10 * 128 * 25),)
     assert chosen.size == 10 * 128 * 25 + 10 * 260
@@ -477,11 +477,11 @@ def test_every_random_number_is_used_once(network, components, own):
 
 def test_an_adapter_and_its_likelihood_share_no_random_number():
     model = Model(from_function(lambda p, x: x @ p, jnp.ones((3, 1))), Gaussian("learned"))
-    chosen = plan(model.linears, model.size, 1, sets=6, rows=5)
+    chosen = plan(model.linears, model.size, 1, members=6, rows=5)
     assert chosen.size == 6 * 4
     state = mean_field().init(jax.random.key(0), model)
     state = state._replace(mean=0 * state.mean, log_std=0 * state.log_std)
-    draws = mean_field().draws(state, jnp.arange(24.0), chosen, 6)
+    draws = mean_field().members(state, jnp.arange(24.0), chosen, 6)
     outputs, own = model.outputs(draws, jnp.eye(3))
     used = np.concatenate([np.ravel(outputs), np.ravel(own)])
     np.testing.assert_allclose(np.sort(used), np.arange(24.0), rtol=1e-6)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import log_softmax
 
-from mtbayes.mixtures import ClassPredictive, GaussianPredictive
-from mtbayes.noise import WrongLabels, WrongTargets
+from mtbayes.predictives import ClassPredictive, GaussianPredictive
+from mtbayes.laws import WrongLabels, WrongTargets
 
 
 def predictive_of(probs):

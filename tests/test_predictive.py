@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mtbayes import mixtures
+from mtbayes import predictives
 from mtbayes import predictive as room
-from mtbayes.draws import Points
+from mtbayes.members import Points
 from mtbayes.errors import InvalidInput
 from mtbayes.likelihoods import Bernoulli, Categorical, Gaussian
 from mtbayes.models import CustomModel, Model
 from mtbayes.networks import from_function, mlp
 from mtbayes.posteriors import Mixture, Particles, mean_field
-from mtbayes.predictive import ClassPredictive, GaussianPredictive, predictive
+from mtbayes.predicting import ClassPredictive, GaussianPredictive, predictive
 
 KEY = jax.random.key(7)
 RNG = np.random.default_rng(3)
@@ -255,7 +255,7 @@ def test_log_prob_is_that_of_the_likelihood(name, family):
     """The mixture's log_prob is log-mean-exp of log_lik[S, n], the narrow waist."""
     model, posterior = MODELS[name], POSTERIORS[family]
     state = start(posterior, model, wider=2.0 * posterior.drawn)
-    got = predictive(model, posterior, state, X, key=KEY, draws=12)
+    got = predictive(model, posterior, state, X, key=KEY, members=12)
     y = RNG.integers(0, 2, 13) if name in ("categorical", "bernoulli") else RNG.normal(size=13)
     theta = posterior.sample(KEY, state, 12)
     log_lik = np.asarray(jax.jit(model.log_lik)(Points(theta), X, y), float)
@@ -264,15 +264,15 @@ def test_log_prob_is_that_of_the_likelihood(name, family):
     assert all(type(leaf) is np.ndarray for leaf in got)
 
 
-@pytest.mark.parametrize(("name", "draws"), [("categorical", 9), ("learned", 20)])
+@pytest.mark.parametrize(("name", "members"), [("categorical", 9), ("learned", 20)])
 def test_chunks_change_nothing(name, draws, monkeypatch):
     model = MODELS[name]
     state = start(mean_field(), model, wider=2.0)
-    whole = predictive(model, mean_field(), state, X, key=KEY, draws=draws)
+    whole = predictive(model, mean_field(), state, X, key=KEY, members=draws)
     monkeypatch.setattr(room, "_GROUP", 64)
     for chunk in (1, 5):
         room._program.cache_clear()
-        part = predictive(model, mean_field(), state, X, key=KEY, draws=draws, chunk=chunk)
+        part = predictive(model, mean_field(), state, X, key=KEY, members=draws, chunk=chunk)
         for one, two in zip(whole, part, strict=True):
             assert one.shape == two.shape
             np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
@@ -291,7 +291,7 @@ def test_one_program_serves_all_chunks_and_calls(monkeypatch):
     state = start(mean_field(), model)
     x = RNG.normal(size=(50, 4))
     for n in (50, 37, 49):
-        predictive(model, mean_field(), state, x[:n], key=KEY, draws=4, chunk=8)
+        predictive(model, mean_field(), state, x[:n], key=KEY, members=4, chunk=8)
     assert shapes == [(4, 8, 1)]
 
 
@@ -301,7 +301,7 @@ def test_components_weigh_the_same_whatever_the_number_of_draws():
     state = start(posterior, model)
     far = state._replace(mean=state.mean * 0 + jnp.array([[0.0], [100.0]]))
     for draws in (1, 7):
-        got = predictive(model, posterior, far, np.zeros((1, 4)), key=KEY, draws=draws)
+        got = predictive(model, posterior, far, np.zeros((1, 4)), key=KEY, members=draws)
         assert len(got.means) == 2 * -(-draws // 2)
         np.testing.assert_allclose((got.means > 50).mean(), 0.5)
 
@@ -310,7 +310,7 @@ def test_points_are_the_members_once_each():
     model, posterior = MODELS["fixed"], Particles(3)
     state = start(posterior, model)
     for draws in (1, 100):
-        got = predictive(model, posterior, state, X, key=KEY, draws=draws)
+        got = predictive(model, posterior, state, X, key=KEY, members=draws)
         outputs, _ = jax.jit(model.outputs)(Points(state.mean), X)
         np.testing.assert_allclose(got.means, outputs[..., 0], rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(got.stds, 0.3, rtol=1e-6)
@@ -328,7 +328,7 @@ def test_a_key_gives_one_answer_and_another_key_another():
     model, posterior = MODELS["fixed"], mean_field()
     state = start(posterior, model, wider=2.0)
     one, two, three = (
-        predictive(model, posterior, state, X, key=k, draws=5)
+        predictive(model, posterior, state, X, key=k, members=5)
         for k in (KEY, KEY, jax.random.key(8))
     )
     np.testing.assert_array_equal(one.means, two.means)
@@ -339,7 +339,7 @@ def test_double_precision():
     with jax.enable_x64(True):
         model, posterior = MODELS["fixed"], mean_field()
         state = start.__wrapped__(posterior, model)
-        got = predictive(model, posterior, state, X, key=KEY, draws=3)
+        got = predictive(model, posterior, state, X, key=KEY, members=3)
         assert got.means.dtype == np.float64
         theta = posterior.sample(KEY, state, 3)
         outputs, _ = jax.jit(model.outputs)(Points(theta), X)
@@ -369,7 +369,7 @@ def test_a_likelihood_of_one_s_own_touches_no_other_file():
 
     model = Model(mlp((4, 1)), Laplace(1.0))
     state = start(mean_field(), model, wider=2.0)
-    got = predictive(model, mean_field(), state, X, key=KEY, draws=10, chunk=4)
+    got = predictive(model, mean_field(), state, X, key=KEY, members=10, chunk=4)
     assert got.centres.shape == (13, 10)
     outputs, _ = jax.jit(model.outputs)(Points(mean_field().sample(KEY, state, 10)), X)
     density = stats.laplace(np.asarray(outputs[..., 0])).pdf(np.zeros(13)).mean(axis=0)
@@ -397,8 +397,8 @@ HOLE = np.where(np.arange(52).reshape(13, 4) == 22, np.nan, X)
         ({"x": X[0]}, ["x must have shape (n, 4)", "(4,)"]),
         ({"x": [["a"] * 4]}, ["x must be an array of numbers"]),
         ({"x": X[:, :3], "model": MODELS["adapter"]}, ["rows that the network takes", "(13, 3)"]),
-        ({"draws": 0}, ["draws", "at least 1", "0"]),
-        ({"draws": 2.5}, ["draws", "2.5"]),
+        ({"members": 0}, ["members", "at least 1", "0"]),
+        ({"members": 2.5}, ["members", "2.5"]),
         ({"chunk": 0}, ["chunk", "at least 1", "0"]),
         ({"model": Model(mlp((4, 1)), StudentT())}, ["mixture(outputs, own)", "StudentT"]),
         ({"model": CustomModel(lambda p, x, y: y * p, jnp.array(1.0))}, ["CustomModel", "Model("]),

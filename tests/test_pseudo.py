@@ -15,7 +15,7 @@ from scipy import integrate, special, stats
 
 from mtbayes import InvalidInput
 from mtbayes.likelihoods import Categorical, Gaussian
-from mtbayes.pseudo import BiTempered, Huber, StudentT, tempered_log_softmax
+from mtbayes.robust_likelihoods import BiTempered, Huber, StudentT, tempered_log_softmax
 from mtbayes.rivals import BetaDivergence
 
 reproducible = settings(max_examples=40, deadline=None, derandomize=True)

@@ -32,7 +32,7 @@ def _number(name: str, value: Any, rule: str, remedy: str) -> float:
         raise InvalidInput(f"{name} must be {rule}, got {value!r}. {remedy}") from None
 
 
-def temperature(t: Any, name: str = "t") -> None:
+def loss_order(t: Any, name: str = "t") -> None:
     """T, a number or an array of numbers, lies in [0, 1]; a traced t passes unseen."""
     if is_traced(t):
         return

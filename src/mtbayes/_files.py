@@ -95,3 +95,33 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+class Unfinished:
+    """A folder of unfinished work. Its files are known by their ending, and so can be cleared.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     work = Unfinished(Path(folder) / "model.partial")
+    ...     write_arrays(work.file("final"), {}, {})
+    ...     work.clear()
+    ...     work.folder.exists()
+    False
+    """
+
+    ENDING = ".unfinished"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def file(self, name: str) -> Path:
+        """The file of a piece of work."""
+        return self.folder / f"{name}{self.ENDING}"
+
+    def clear(self) -> None:
+        """Remove its files, those that a write left half-done among them, and nothing else."""
+        if not self.folder.is_dir():
+            return
+        for file in self.folder.glob(f"*{self.ENDING}"):
+            file.unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from os import _exit
 from typing import Annotated
 
 import typer
 
 from mtbayes import __version__, commands
-from mtbayes.commands.manners import STOPPED
+from mtbayes.commands.screen import STOPPED
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,7 +27,7 @@ def run() -> None:
         if ended.code == STOPPED:
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(STOPPED)
+            _exit(STOPPED)
         raise
 
 

@@ -54,8 +54,8 @@ class Criterion:
     m: members of the ensemble; more repair a model that is too simple. math.inf is the loss of
         the whole ensemble and goes with beta = math.inf (see below)
     t: order of the t-logarithm, in [0, 1]; 1 is the log loss, smaller bounds what an outlier can do
-    beta: inverse temperature, above 0; 1 is Bayes whatever n is, larger trusts the data more,
-        math.inf drops the regulariser
+    beta: how much rows count against the prior, above 0; 1 is Bayes whatever n is, larger trusts
+        the data more, math.inf drops the regulariser
     t_p: order of the Rényi regulariser, above 0; 1 is the KL divergence, smaller forgives a
         wrong prior
 
@@ -75,7 +75,7 @@ class Criterion:
         _check.members(self.m)
         if self.t is None or np.ndim(self.t):
             raise InvalidInput(f"t must be one number in [0, 1], got {self.t!r}. {_check.T_REMEDY}")
-        _check.temperature(self.t)
+        _check.loss_order(self.t)
         _check.positive(
             self.beta, "beta", "beta = 1 is Bayes; larger trusts the data more.", infinite=True
         )
@@ -114,9 +114,9 @@ class Criterion:
 
 
 def multi_sample_loss(log_lik: Array, m: float, t: Array) -> Array:
-    """R_t^m by Monte Carlo: log_lik[S, n] in S/m groups of m independent draws -> [n].
+    """R_t^m by Monte Carlo: log_lik[S, n] in S/m groups of m independent members -> [n].
 
-    m = math.inf takes all S draws for the whole ensemble.
+    m = math.inf takes all S members for the whole ensemble.
     """
     size = log_lik.shape[0] if math.isinf(m) else int(m)
     groups = log_lik.reshape(-1, size, *log_lik.shape[1:])

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mtbayes import _check
+from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
-from mtbayes.mixtures import ClassPredictive, GaussianPredictive
+from mtbayes.predictives import ClassPredictive, GaussianPredictive
 from mtbayes.types import Array
 
 
@@ -24,7 +25,7 @@ class Likelihood(Protocol):
     """What a model needs of a likelihood.
 
     For `predictive` it needs one method more, `mixture(outputs, own)`: a NamedTuple of arrays, such
-    as those of `mtbayes.mixtures`.
+    as those of `mtbayes.predictives`.
     """
 
     @property
@@ -48,6 +49,7 @@ class Likelihood(Protocol):
         """log ∫ p(y | outputs)^power dy as [S, n]; what the rivals' divergences need."""
 
 
+@storable
 @dataclass(frozen=True)
 class Categorical:
     """Classes 0..classes-1 by softmax.
@@ -139,6 +141,7 @@ class Bernoulli:
 _FLOOR_REMEDY = "It keeps the density bounded, without which the t-logarithm bounds nothing."
 
 
+@storable
 @dataclass(frozen=True)
 class Gaussian:
     """y ~ N(f, std²) with a standard deviation that is fixed, learned, or given by the network.

@@ -1,4 +1,4 @@
-"""A model is what gives log_lik[S, n] for S sets of weights: a network under a likelihood."""
+"""A model is what gives log_lik[S, n] for S members: a network under a likelihood."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mtbayes.draws import Draws, Linear, Points
+from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
 from mtbayes.likelihoods import Likelihood
+from mtbayes.members import Linear, Members, Points
 from mtbayes.networks import Adapter, Network, from_function
 from mtbayes.types import Array
 
@@ -40,10 +41,10 @@ class LogLik(Protocol):
     def check(self, x: Array, y: Array) -> None:
         """Raise InvalidInput unless rows x and targets y fit the model."""
 
-    def log_lik(self, draws: Draws, x: Array, y: Array) -> Array:
+    def log_lik(self, members: Members, x: Array, y: Array) -> Array:
         """log p_θ(y_i | x_i) as [S, n]."""
 
-    def log_power_integral(self, draws: Draws, x: Array, power: float) -> Array:
+    def log_power_integral(self, members: Members, x: Array, power: float) -> Array:
         """log ∫ p_θ(y | x_i)^power dy as [S, n], for rivals that need it."""
 
 
@@ -54,6 +55,7 @@ class Parameters(NamedTuple):
     likelihood: Array
 
 
+@storable
 @dataclass(frozen=True)
 class Model:
     """A network under a likelihood.
@@ -125,19 +127,19 @@ class Model:
                 f"{type(self.likelihood).__name__}, got {given}. Change its last layer."
             )
 
-    def outputs(self, draws: Draws, x: Array) -> tuple[Array, Array]:
+    def outputs(self, members: Members, x: Array) -> tuple[Array, Array]:
         """Outputs [S, n, k] and the likelihood's own parameters [S, size]."""
         own = self.likelihood.size
-        extra = draws.part(self.network.size, own) if own else jnp.zeros((1, 0))
-        return self.network.outputs(draws, x), extra
+        extra = members.part(self.network.size, own) if own else jnp.zeros((1, 0))
+        return self.network.outputs(members, x), extra
 
-    def log_lik(self, draws: Draws, x: Array, y: Array) -> Array:
+    def log_lik(self, members: Members, x: Array, y: Array) -> Array:
         """log p_θ(y_i | x_i) as [S, n]."""
-        return self.likelihood.log_lik(*self.outputs(draws, x), y)
+        return self.likelihood.log_lik(*self.outputs(members, x), y)
 
-    def log_power_integral(self, draws: Draws, x: Array, power: float) -> Array:
+    def log_power_integral(self, members: Members, x: Array, power: float) -> Array:
         """log ∫ p_θ(y | x_i)^power dy as [S, n]."""
-        return self.likelihood.log_power_integral(*self.outputs(draws, x), power)
+        return self.likelihood.log_power_integral(*self.outputs(members, x), power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,12 +200,12 @@ class CustomModel:
                 f"{float(values[0, bad[0]])} for row {bad[0]}."
             )
 
-    def log_lik(self, draws: Draws, x: Array, y: Array) -> Array:
+    def log_lik(self, members: Members, x: Array, y: Array) -> Array:
         """The function for each set of weights, [S, n]."""
-        theta = draws.part(0, self.size)
+        theta = members.part(0, self.size)
         return jax.vmap(lambda each: self.function(self.unravel(each), x, y))(theta)
 
-    def log_power_integral(self, draws: Draws, x: Array, power: float) -> Array:
+    def log_power_integral(self, members: Members, x: Array, power: float) -> Array:
         """A bare log-likelihood does not know it."""
         raise InvalidInput(
             "criterion must do without ∫ p^power for a model that is a bare log_lik function; use "

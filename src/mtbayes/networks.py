@@ -1,6 +1,6 @@
-"""Networks that run many sets of weights at once: our own stacks, and adapters for others'.
+"""Networks that run many members at once: our own stacks, and adapters for others'.
 
-A network maps `Draws`, S sets of weights, and rows x[n, ...] to outputs [S, n, k]. All its
+A network maps S `Members` and rows x[n, ...] to outputs [S, n, k]. All its
 parameters are one flat vector θ[P], so that a step of training draws random numbers once.
 """
 
@@ -17,8 +17,9 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from mtbayes import _check
-from mtbayes.draws import Draws, Linear
+from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
+from mtbayes.members import Linear, Members
 from mtbayes.types import Array
 
 
@@ -42,8 +43,8 @@ class Network(Protocol):
     def unravel(self, theta: Array) -> Any:
         """θ[..., P] as the network's own tree of parameters."""
 
-    def outputs(self, draws: Draws, x: Array) -> Array:
-        """Outputs [S, n, k] for S sets of weights."""
+    def outputs(self, members: Members, x: Array) -> Array:
+        """Outputs [S, n, k] for S members."""
 
 
 @jax.custom_jvp
@@ -66,6 +67,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
+@storable
 @dataclass(frozen=True)
 class Dense:
     """A fully connected layer on the last axis."""
@@ -81,11 +83,12 @@ class Dense:
         """The (inputs, units) of its weights, and the shape of what it gives for one row."""
         return (shape[-1], self.units), (*shape[:-1], self.units)
 
-    def apply(self, draws: Draws, linear: Linear, h: Array) -> Array:
+    def apply(self, members: Members, linear: Linear, h: Array) -> Array:
         """One layer of every set of weights."""
-        return ACTIVATIONS[self.activation](draws.linear(linear, h))
+        return ACTIVATIONS[self.activation](members.linear(linear, h))
 
 
+@storable
 @dataclass(frozen=True)
 class Conv:
     """A convolution without padding over [height, width, channels], as a product with patches."""
@@ -107,12 +110,12 @@ class Conv:
             (height - self.kernel + 1, width - self.kernel + 1, self.filters),
         )
 
-    def apply(self, draws: Draws, linear: Linear, h: Array) -> Array:
+    def apply(self, members: Members, linear: Linear, h: Array) -> Array:
         """One layer of every set of weights."""
-        return ACTIVATIONS[self.activation](draws.linear(linear, self._patches(h)))
+        return ACTIVATIONS[self.activation](members.linear(linear, self._patches(h)))
 
-    def apply_and_pool(self, draws: Draws, linear: Linear, h: Array, size: int) -> Array:
-        """The layer and the maximum over windows that follows it, for h that the sets share.
+    def apply_and_pool(self, members: Members, linear: Linear, h: Array, size: int) -> Array:
+        """The layer and the maximum over windows that follows it, for h that the members share.
 
         Activations increase, so that they may follow the maximum, on fewer numbers; and the input
         has no gradient, so that the windows' corners can be products of their own.
@@ -121,7 +124,7 @@ class Conv:
         rows, columns = patches.shape[-3] // size, patches.shape[-2] // size
         patches = patches[..., : rows * size, : columns * size, :]
         corners = tuple(patches[..., i::size, j::size, :] for i, j in _square(size))
-        return ACTIVATIONS[self.activation](draws.largest(linear, corners))
+        return ACTIVATIONS[self.activation](members.largest(linear, corners))
 
     def _patches(self, h: Array) -> Array:
         height, width = h.shape[-3] - self.kernel + 1, h.shape[-2] - self.kernel + 1
@@ -133,6 +136,7 @@ def _square(size: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(size) for j in range(size)]
 
 
+@storable
 @dataclass(frozen=True)
 class MaxPool:
     """The maximum over windows that do not overlap; a remainder at the edge is left out."""
@@ -156,6 +160,7 @@ class MaxPool:
         return reduce(jnp.maximum, (h[..., i::s, j::s, :] for i, j in _square(s)))
 
 
+@storable
 @dataclass(frozen=True)
 class Flatten:
     """All axes of a row into one."""
@@ -187,6 +192,7 @@ class Affine(NamedTuple):
     """[units]"""
 
 
+@storable
 @dataclass(frozen=True)
 class Stack:
     """A network of our own layers.
@@ -247,17 +253,17 @@ class Stack:
         """For each linear map its weight and bias."""
         return [Affine(*s.split(theta[..., s.start : s.start + s.size])) for s in self.linears]
 
-    def outputs(self, draws: Draws, x: Array) -> Array:
-        """Outputs [S, n, k] for S sets of weights."""
+    def outputs(self, members: Members, x: Array) -> Array:
+        """Outputs [S, n, k] for S members."""
         h, steps = x, list(self._steps)
         while steps:
             layer, linear, axes = steps.pop(0)
             if linear is None:
                 h = layer.reshape(h, axes)
             elif linear.shared and linear.positions > 1 and _pools_next(layer, steps):
-                h = layer.apply_and_pool(draws, linear, h, steps.pop(0)[0].size)
+                h = layer.apply_and_pool(members, linear, h, steps.pop(0)[0].size)
             else:
-                h = layer.apply(draws, linear, h)
+                h = layer.apply(members, linear, h)
         return h
 
 
@@ -309,9 +315,9 @@ class Adapter:
             unravel = jax.vmap(unravel)
         return unravel(theta)
 
-    def outputs(self, draws: Draws, x: Array) -> Array:
-        """Outputs [S, n, k] for S sets of weights."""
-        theta = draws.part(0, self.size)
+    def outputs(self, members: Members, x: Array) -> Array:
+        """Outputs [S, n, k] for S members."""
+        theta = members.part(0, self.size)
         result = jax.vmap(lambda each: self.apply(self.unravel(each), x))(theta)
         if result.ndim == 2:
             result = result[..., None]

@@ -72,12 +72,12 @@ class PacSquared(_Gibbs):
         simple: h = 1/(2 M²)
         tight:  h = (log μ - log M)/(M - μ)² + 1/(μ (M - μ)), which is at least 1/(2 M²)
 
-    m: draws that estimate mean, variance (without bias), M and μ; at least 2, the authors use 2
-    beta: inverse temperature; 1 is Bayes
+    m: members that estimate mean, variance (without bias), M and μ; at least 2, the authors use 2
+    beta: how much rows count against the prior; 1 is Bayes
     form: "simple" (the authors' PAC²) or "tight" (PAC²_T)
     t_p: order of the Rényi regulariser; 1 is the KL divergence
 
-    As in the authors' code no gradient flows through h, and M and μ are those of the draws. The
+    As in the authors' code no gradient flows through h, and M and μ are those of the members. The
     expectation is still at least the ensemble's loss in all that we tried; nobody proved it.
 
     >>> PacSquared(m=2, beta=0.5).regulariser_weight(n=5)
@@ -140,11 +140,12 @@ class BetaDivergence(_Gibbs):
     """Variational inference with the β-divergence (density power divergence) of order b > 0.
 
     The loss of a row is E_q[ -(1+b)/b (p_θ(x)^b - 1) + ∫ p_θ^(1+b) - 1 ], -log p as b -> 0. For
-    labels it is (1+b) times the bi-tempered loss with t1 = 1-b, t2 = 1 (`mtbayes.pseudo`).
+    labels it is (1+b) times the bi-tempered loss with t1 = 1-b, t2 = 1, `BiTempered` of
+    `mtbayes.robust_likelihoods`.
 
     order: b
-    m: draws of θ in a step that estimate the expectation; it does not change what is minimised
-    beta: inverse temperature; 1 is Bayes (Futami et al. have no other)
+    m: members of θ in a step that estimate the expectation; it does not change what is minimised
+    beta: how much rows count against the prior; 1 is Bayes (Futami et al. have no other)
     t_p: order of the Rényi regulariser; 1 is the KL divergence
 
     >>> BetaDivergence(0.5).power
@@ -166,7 +167,7 @@ class BetaDivergence(_Gibbs):
         return 1 + self.order
 
     def rows(self, log_lik: Array, log_integral: Array | None, *numbers: Array) -> Array:
-        """The mean over S draws: log_lik and log_integral = log ∫ p^power, [S, n] -> [n].
+        """The mean over S members: log_lik and log_integral = log ∫ p^power, [S, n] -> [n].
 
         >>> p = jnp.array([0.5, 0.3, 0.2])
         >>> log_integral = jnp.log(jnp.sum(p**2))[None, None]
@@ -186,8 +187,8 @@ class GammaDivergence(_Gibbs):
     g -> 0. It does not change when p_θ is multiplied by a constant.
 
     order: g
-    m: draws of θ in a step that estimate the expectation; it does not change what is minimised
-    beta: inverse temperature; 1 is Bayes (Futami et al. have no other)
+    m: members of θ in a step that estimate the expectation; it does not change what is minimised
+    beta: how much rows count against the prior; 1 is Bayes (Futami et al. have no other)
     t_p: order of the Rényi regulariser; 1 is the KL divergence
 
     >>> GammaDivergence(0.5).power
@@ -209,7 +210,7 @@ class GammaDivergence(_Gibbs):
         return 1 + self.order
 
     def rows(self, log_lik: Array, log_integral: Array | None, *numbers: Array) -> Array:
-        """The mean over S draws: log_lik and log_integral = log ∫ p^power, [S, n] -> [n].
+        """The mean over S members: log_lik and log_integral = log ∫ p^power, [S, n] -> [n].
 
         >>> p = jnp.array([0.5, 0.5])
         >>> log_integral = jnp.log(jnp.sum(p**2))[None, None]
@@ -235,7 +236,7 @@ def generalised_cross_entropy(q: float, beta: float = 1.0) -> Criterion:
     """The loss (1 - p^q)/q of Zhang and Sabuncu (2018), which is -log_t p with t = 1-q.
 
     q: in [0, 1]; 0 is the log loss, 1 the mean absolute error; the authors use 0.7
-    beta: inverse temperature; 1 is Bayes
+    beta: how much rows count against the prior; 1 is Bayes
 
     >>> generalised_cross_entropy(0.75)
     Criterion(m=1, t=0.25, beta=1.0, t_p=1.0)
@@ -271,7 +272,7 @@ def mmd_bayes(
     """
     means = _check.finite("mean", mean, "It holds the model's mean at each grid point.")
     weight = _check.distribution("prior", prior, len(np.atleast_1d(means)), "the entries of mean")
-    _check.positive(beta, "beta", "It is the temperature of MMD-Bayes; n is a first choice.")
+    _check.positive(beta, "beta", "It is what MMD-Bayes calls beta; n is a first choice.")
     distance = gaussian_mmd_squared(means, std, x, bandwidth)
     with np.errstate(divide="ignore"):
         log_q = np.log(weight) - beta * distance

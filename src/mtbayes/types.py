@@ -48,3 +48,18 @@ class Solution(NamedTuple):
     state: Any
     status: Status
     trace: FloatArray
+
+
+class Rows(NamedTuple):
+    """Rows of data, their targets, and how often each counts: arrays with rows along one axis.
+
+    x: [n, ...]; y: [n]; weight: [n]
+    """
+
+    x: Array
+    y: Array
+    weight: Array
+
+    def take(self, which: Any) -> Rows:
+        """Some of them, by a slice or by their numbers."""
+        return Rows(*(v[which] for v in self))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from mtbayes import _files
 from mtbayes.cli import app
 from mtbayes.commands.model import TableModel
-from mtbayes.data.frames import learn_schema
+from mtbayes.data.schema import learn_schema
 from mtbayes.estimators import RobustRegressor
 
 N = 120

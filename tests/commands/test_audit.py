@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from mtbayes.commands.audit import findings, with_influence
 from mtbayes.commands.model import Rows, TableModel
 from mtbayes.estimators import RobustClassifier
-from mtbayes.estimators.influence import Harm
+from mtbayes.estimators.harm import Harm
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from mtbayes.commands.effects import Sample, columns, effect, importances, patch
 from mtbayes.commands.judged import judge
 from mtbayes.commands.manners import Screen
 from mtbayes.commands.model import Rows, TableModel, mark, opened, rows_of
-from mtbayes.data.frames import learn_schema
+from mtbayes.data.schema import learn_schema
 from mtbayes.errors import InvalidInput
 
 command = importlib.import_module("mtbayes.commands.report")

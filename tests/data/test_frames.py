@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mtbayes.data.frames import Schema, learn_schema
+from mtbayes.data.schema import Schema, learn_schema
 from mtbayes.errors import InvalidInput
 
 N = 60

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_digits
 
-from mtbayes.data.frames import learn_schema
+from mtbayes.data.schema import learn_schema
 from mtbayes.data.pixels import images, pixel_columns
 
 DIGITS = load_digits()

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mtbayes.data import stream as sources
-from mtbayes.data.pieces import Block, Order, Stream, rechunked
-from mtbayes.data.stream import Columns, is_streamed, open_features, open_stream
+from mtbayes.data.stream import Block, Order, Stream, rechunked
+from mtbayes.data.sources import Columns, is_streamed, open_features, open_stream
 from mtbayes.errors import InvalidInput
 
 N = 1000

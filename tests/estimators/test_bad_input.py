@@ -18,7 +18,7 @@ from mtbayes import InvalidInput, RobustClassifier, RobustDensity, RobustRegress
 from mtbayes.estimators import recipe
 from mtbayes.estimators.choice import View, compared
 from mtbayes.estimators.scaling import Targets
-from mtbayes.noise import WrongLabels
+from mtbayes.laws import WrongLabels
 
 # One shape of rows for all tests, so that compiled programs are shared.
 N = 12

@@ -12,10 +12,10 @@ from mtbayes.criteria import Criterion
 from mtbayes.estimators import choice
 from mtbayes.estimators.choice import Recipe, Rows, View, choose, compared, folds
 from mtbayes.likelihoods import Gaussian
-from mtbayes.mixtures import ClassPredictive, GaussianPredictive
+from mtbayes.predictives import ClassPredictive, GaussianPredictive
 from mtbayes.models import Model
 from mtbayes.networks import mlp
-from mtbayes.noise import WrongTargets
+from mtbayes.laws import WrongTargets
 from mtbayes.posteriors import mean_field, prior
 
 KEY = jax.random.key(3)

@@ -8,10 +8,10 @@ from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
 from mtbayes import InvalidInput, RobustDensity, load
-from mtbayes.draws import Points
+from mtbayes.members import Points
 from mtbayes.estimators.density import Cloud
 from mtbayes.estimators.scaling import Columns
-from mtbayes.noise import PointPredictive, WrongPoints
+from mtbayes.laws import PointPredictive, WrongPoints
 
 
 def dirty(n=500, seed=0):

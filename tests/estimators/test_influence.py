@@ -32,7 +32,7 @@ def problem():
 @pytest.fixture(scope="module")
 def found(problem):
     model, _, _, _, test = problem
-    return model.influence(*test, draws=20)
+    return model.influence(*test, members=20)
 
 
 def test_wrong_rows_do_harm(problem, found):
@@ -51,7 +51,7 @@ def test_rows_stay_out_of_files_pickles_and_clones(problem, found, tmp_path):
     for copy in (mtbayes.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         with pytest.raises(InvalidInput, match="X and y must be passed"):
             copy.influence(*test)
-    again = copy.influence(*test, x, dirty.data, sample_weight=weight, draws=20)
+    again = copy.influence(*test, x, dirty.data, sample_weight=weight, members=20)
     np.testing.assert_allclose(again.harm, found.harm, rtol=1e-6)
     with pytest.raises(NotFittedError):
         clone(model).influence(*test)
@@ -69,8 +69,8 @@ def test_bad_input_is_named(problem):
         model.influence(np.full((1, 2), np.nan), ["yes"])
     with pytest.raises(ValueError, match="features"):
         model.influence(np.ones((1, 3)), ["yes"])
-    with pytest.raises(InvalidInput, match="draws must be a whole number"):
-        model.influence(x_test, y_test, draws=0)
+    with pytest.raises(InvalidInput, match="members must be a whole number"):
+        model.influence(x_test, y_test, members=0)
     with pytest.raises(InvalidInput, match="curvature must be a Curvature, got 'hessian'"):
         model.influence(x_test, y_test, curvature="hessian")
     with pytest.raises(InvalidInput, match="sample_weight must come with X and y"):
@@ -85,7 +85,7 @@ def test_a_wrong_target_does_most_harm_and_partial_fit_ends_it():
     y[6] = 3.0
     settings = SETTINGS | {"noise": "constant", "epochs": 150}
     model = RobustRegressor(**settings).fit(x, y)
-    assert model.influence(x, clean, draws=20).order[0] == 6
+    assert model.influence(x, clean, members=20).order[0] == 6
     model.partial_fit(x, y)
     with pytest.raises(InvalidInput, match="partial_fit"):
         model.influence(x, clean)

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 import mtbayes
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
-from mtbayes.data.stream import open_stream
+from mtbayes.data.sources import open_stream
 from mtbayes.estimators import blocks, streamed
 from mtbayes.solve.checkpoint import Checkpoint
 

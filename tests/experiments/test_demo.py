@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from mtbayes.experiments import demo
-from mtbayes.experiments.tidy import read_columns, read_rows
+from mtbayes.experiments.results import read_columns, read_rows
 
 FEW = 30
 
@@ -50,7 +50,7 @@ def test_settings_are_those_of_the_methods(short):
 
 def test_error_and_accuracy_agree_with_the_diagrams(short):
     diagrams, found = read_columns(short[0] / "reliability.csv"), values(short[0])
-    for name in demo.METHODS:
+    for name in demo.NAMES:
         parts = (diagrams[f"{name} {part}"] for part in ("confidence", "accuracy", "counts"))
         confidence, accuracy, count = (np.nan_to_num(part) for part in parts)
         assert len(count) == 15
@@ -61,8 +61,8 @@ def test_error_and_accuracy_agree_with_the_diagrams(short):
 
 def test_methods_differ_and_ours_is_ahead(short):
     found = values(short[0])
-    assert len({found[name, "nll"] for name in demo.METHODS}) == 4
-    for name in demo.METHODS[:-1]:
+    assert len({found[name, "nll"] for name in demo.NAMES}) == 4
+    for name in demo.NAMES[:-1]:
         assert found["ours", "accuracy"] > found[name, "accuracy"]
         assert found["ours", "nll"] < found[name, "nll"] - 0.2
 
@@ -111,14 +111,14 @@ def test_progress_never_goes_back_and_ends_at_one(short):
     assert shares[-1] == 1
     assert np.all(np.diff(shares) >= 0)
     assert np.diff(shares).max() < 0.1  # the bar also moves inside our own fit
-    assert {what.split(",")[0] for _, what in short[1]} == {*demo.METHODS, "done"}
+    assert {what.split(",")[0] for _, what in short[1]} == {*demo.NAMES, "done"}
 
 
 @pytest.mark.slow
 def test_ours_is_best_in_every_column_and_long_training_hurts_the_networks(tmp_path):
     demo.run(tmp_path, lambda _share, _what: None)
     found = values(tmp_path / "demo")
-    for name in demo.METHODS[:-1]:
+    for name in demo.NAMES[:-1]:
         assert found["ours", "accuracy"] > found[name, "accuracy"]
         assert found["ours", "ece"] < found[name, "ece"]
         assert found["ours", "nll"] < found[name, "nll"]

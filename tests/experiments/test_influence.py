@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mtbayes.experiments import influence
-from mtbayes.experiments.tidy import read_columns
+from mtbayes.experiments.results import read_columns
 from mtbayes.report import REPORTS
 
 

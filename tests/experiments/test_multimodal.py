@@ -10,10 +10,10 @@ from scipy.stats import norm
 from mtbayes.experiments import multimodal
 from mtbayes.experiments.multimodal import LED, STUDY, MultimodalCell, chosen, explained, method
 from mtbayes.experiments.runner import How
-from mtbayes.experiments.tidy import Row, read_rows
+from mtbayes.experiments.results import Row, read_rows
 from mtbayes.posteriors import mean_field
 from mtbayes.posteriors.mixture import MixtureState
-from mtbayes.predictive import predictive
+from mtbayes.predicting import predictive
 from mtbayes.report import multimodal as report
 
 
@@ -41,7 +41,7 @@ def test_draws_of_one_gaussian_fall_into_two_groups_from_the_start():
     state = multimodal.start(1, jax.random.key(0), switch=True)
     a = np.linspace(-10, 10, 41)[:, None]
     model, key = multimodal.model(), jax.random.key(1)
-    means = predictive(model, mean_field(), state, a, key=key, draws=200).means
+    means = predictive(model, mean_field(), state, a, key=key, members=200).means
     _, sizes, directions = np.linalg.svd(means - means.mean(axis=0))
     first, *rest = sizes**2
     assert first > 5 * sum(rest)  # one direction, from one group to the other
@@ -53,7 +53,7 @@ def test_draws_of_one_gaussian_fall_into_two_groups_from_the_start():
     # Without its uncertain bias there is one group.
     bias = multimodal.UNITS
     still = MixtureState(state.mean, state.log_std.at[0, bias].set(-5.0))
-    means = predictive(model, mean_field(), still, a, key=key, draws=200).means
+    means = predictive(model, mean_field(), still, a, key=key, members=200).means
     assert means.std(axis=0).mean() < 0.2 * between
 
 
@@ -114,10 +114,10 @@ def test_the_highest_score_is_taken_whatever_the_distance():
 def short(tmp_path_factory):
     """A run of a few steps, without the stages under wide likelihoods."""
     out = tmp_path_factory.mktemp("results")
-    spec = replace(STUDY.quick, rows=250, steps=4, components=(1, 2), temperatures=(1.0, 0.9, 0.8))
+    spec = replace(STUDY.quick, rows=250, steps=4, components=(1, 2), t_grid=(1.0, 0.9, 0.8))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(multimodal, "_WIDE", ())  # each is one more program to compile
-        patch.setattr(multimodal, "_DRAWS", 20)
+        patch.setattr(multimodal, "_MEMBERS", 20)
         replace(STUDY, quick=spec).run(out, lambda *_: None, How())
     return out
 

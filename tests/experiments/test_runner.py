@@ -17,7 +17,7 @@ from joblib.parallel import ThreadingBackend
 from mtbayes.errors import InvalidInput
 from mtbayes.experiments import runner
 from mtbayes.experiments.runner import Found, How, Study
-from mtbayes.experiments.tidy import Row, read_rows, read_table
+from mtbayes.experiments.results import Row, read_rows, read_table
 
 CALLS = []
 
@@ -146,7 +146,7 @@ SCRIPT = """
     from dataclasses import dataclass
     from pathlib import Path
     from mtbayes.experiments.runner import Found, How, Study
-    from mtbayes.experiments.tidy import Row
+    from mtbayes.experiments.results import Row
 
     @dataclass(frozen=True)
     class Slow:

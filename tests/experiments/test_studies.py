@@ -14,7 +14,7 @@ from mtbayes.experiments.images import EDGES, ImageSpec, image_rows
 from mtbayes.experiments.methods import DEEP, GIBBS, METHODS, ROBUST
 from mtbayes.experiments.prior import PriorSpec
 from mtbayes.experiments.runner import Study, key
-from mtbayes.experiments.tidy import read_rows, read_table
+from mtbayes.experiments.results import read_rows, read_table
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -92,7 +92,7 @@ def test_one_t_means_as_much_for_every_robust_loss():
 def test_adversarial_rows_are_moved_for_the_worse_by_one_step():
     import jax.numpy as jnp
 
-    from mtbayes.draws import Points
+    from mtbayes.members import Points
     from mtbayes.experiments.adversarial import Adversarial
     from mtbayes.likelihoods import Gaussian
     from mtbayes.models import Model
@@ -112,7 +112,7 @@ def test_adversarial_rows_are_moved_for_the_worse_by_one_step():
 
 @pytest.mark.slow
 def test_images_from_spec_to_files(tmp_path):
-    spec = ImageSpec("mnist", None, 5, 1, temperatures=(1.0, 0.5), m=3, draws=10)
+    spec = ImageSpec("mnist", None, 5, 1, t_grid=(1.0, 0.5), m=3, members=10)
     Study("mnist", "", spec, spec, "mnist").run(tmp_path, silent, How())
     rows = read_rows(tmp_path / "mnist" / "results.csv")
     found = {(r.method, r.t, r.metric): r.value for r in rows}
@@ -145,7 +145,7 @@ def test_histogram_holds_every_row_once():
 def test_housing_from_spec_to_files(tmp_path):
     spec = HousingSpec(
         None, 40, 1, (0.7,), (0.3,), rivals=("β-divergence", housing.LEARNED),
-        methods=(ROBUST, DEEP), temperatures=(1.0, 0.7), epsilons=(0.3,), draws=10,
+        methods=(ROBUST, DEEP), t_grid=(1.0, 0.7), epsilons=(0.3,), members=10,
     )  # fmt: skip
     Study("housing", "", spec, spec, "california").run(tmp_path, silent, How())
     rows = read_rows(tmp_path / "housing" / "results.csv")
@@ -180,7 +180,7 @@ def test_studies_share_cells():
         assert keys("nll-split", how) < keys("cifar10", how)
         assert len(keys("mnist", how)) == len(EXPERIMENTS["mnist"].spec(how).cells())
     split = EXPERIMENTS["nll-split"].spec(How()).cells()
-    assert [(c.temperatures, c.split) for c in split] == [((1.0,), True), ((0.7,), True)]
+    assert [(c.t_grid, c.split) for c in split] == [((1.0,), True), ((0.7,), True)]
     assert not keys("mnist", How()) & keys("mnist", How(full=True))
 
 
@@ -189,5 +189,5 @@ def test_full_is_the_paper_s_size():
         spec = EXPERIMENTS[name].spec(How(full=True))
         assert spec.rows is None
         assert spec.seeds >= 3
-    assert images.MNIST.full.temperatures == tuple(i / 10 for i in range(11))
+    assert images.MNIST.full.t_grid == tuple(i / 10 for i in range(11))
     assert Criterion(10, 0.5, 50).regulariser_weight(1) == 1 / 5

@@ -7,7 +7,7 @@ from mtbayes.experiments import toy
 
 
 def cells(points, *, of_sum):
-    settings = [(m, t, float(m)) for m in toy.TABLE_3 for t in toy.TEMPERATURES]
+    settings = [(m, t, float(m)) for m in toy.TABLE_3 for t in toy.T_GRID]
     rows, _ = toy.rows_of(np.array(points), settings, "matched", 0, of_sum=of_sum)
     return np.array([r.value for r in rows]).reshape(4, 6)
 
@@ -19,7 +19,7 @@ def test_matched_points_give_table_3_for_t_from_one_half():
     ours = cells(toy.MATCHED, of_sum=False)
     assert np.abs(ours - PAPER)[:, :4].max() < 0.02
     for (m, t), paper in toy.TABLE_1.items():
-        row, column = list(toy.TABLE_3).index(m), toy.TEMPERATURES.index(t)
+        row, column = list(toy.TABLE_3).index(m), toy.T_GRID.index(t)
         assert ours[row, column] == pytest.approx(paper, abs=0.022)
 
 

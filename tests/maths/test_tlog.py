@@ -20,7 +20,7 @@ FUNCTIONS = {"log_t": log_t, "log_t_from_log": log_t_from_log, "exp_t": exp_t}
 FUNCTIONS["log_exp_t"] = log_exp_t
 
 reproducible = settings(max_examples=150, deadline=None, derandomize=True)
-temperatures = st.one_of(st.sampled_from(TS), st.floats(0, 1))
+t_grid = st.one_of(st.sampled_from(TS), st.floats(0, 1))
 arguments = st.floats(1e-12, 1e12)
 
 
@@ -108,7 +108,7 @@ def test_float32_is_the_default_of_jax_and_right_to_a_millionth(exact):
 # The paper's rules
 
 
-@given(x=arguments, y=arguments, t=temperatures)
+@given(x=arguments, y=arguments, t=t_grid)
 @reproducible
 def test_product_rule(x, y, t):
     u, v = log_t(x, t), log_t(y, t)
@@ -117,7 +117,7 @@ def test_product_rule(x, y, t):
     assert abs(log_t(x * y, t) - sum(terms)) <= 1e-13 * scale
 
 
-@given(x=arguments, y=arguments, t=temperatures)
+@given(x=arguments, y=arguments, t=t_grid)
 @reproducible
 def test_quotient_rule(x, y, t):
     u, v = log_t(x, t), log_t(y, t)
@@ -126,7 +126,7 @@ def test_quotient_rule(x, y, t):
     assert abs(log_t(x / y, t) - factor * (u - v)) <= 1e-13 * scale
 
 
-@given(x=st.floats(0, 1e300), t=temperatures)
+@given(x=st.floats(0, 1e300), t=t_grid)
 @reproducible
 def test_bounded_below(x, t):
     value = log_t(x, t)
@@ -134,7 +134,7 @@ def test_bounded_below(x, t):
     assert value <= x - 1 + 1e-12 * max(x, 1)  # t = 0 is the largest, by concavity
 
 
-@given(x=arguments, y=arguments, share=st.floats(0, 1), t=temperatures)
+@given(x=arguments, y=arguments, share=st.floats(0, 1), t=t_grid)
 @reproducible
 def test_concave(x, y, share, t):
     u, v = log_t(x, t), log_t(y, t)
@@ -151,7 +151,7 @@ def test_limit_is_the_logarithm(log_x, step):
     assert abs(log_t_from_log(log_x, 1 - step) - log_x) <= abs(log_x) * (abs(z) + 1e-14) + 1e-300
 
 
-@given(x=arguments, t=temperatures)
+@given(x=arguments, t=t_grid)
 @reproducible
 def test_exp_t_inverts_log_t(x, t):
     y = log_t(x, t)
@@ -159,7 +159,7 @@ def test_exp_t_inverts_log_t(x, t):
     assert exp_t(y, t) == pytest.approx(x, rel=1e-14 * condition * max(1, abs(np.log(x))))
 
 
-@given(x=arguments, y=arguments, t=temperatures)
+@given(x=arguments, y=arguments, t=t_grid)
 @reproducible
 def test_increasing(x, y, t):
     assume(x < y)

@@ -8,11 +8,11 @@ import pytest
 
 from mtbayes.errors import InvalidInput
 from mtbayes.experiments.housing import EPSILONS
-from mtbayes.experiments.images import BINS, EDGES, SPLIT, TEMPERATURES
+from mtbayes.experiments.images import BINS, EDGES, SPLIT, T_GRID
 from mtbayes.experiments.methods import DEEP, GIBBS, ROBUST
-from mtbayes.experiments.tidy import Row, write_columns, write_rows
+from mtbayes.experiments.results import Row, write_columns, write_rows
 from mtbayes.report import REPORTS, claims, page
-from mtbayes.report.spread import curve
+from mtbayes.report.curves import curve
 from mtbayes.report.tables import rivals
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,7 +27,7 @@ def curves(metric, functions, epsilon=0.3, seeds=2):
     return [
         row(method, t, metric, f(t) + 0.001 * (2 * seed - 1), epsilon, seed)
         for method, f in functions.items()
-        for t in ((1.0,) if method == DEEP else TEMPERATURES)
+        for t in ((1.0,) if method == DEEP else T_GRID)
         for seed in range(seeds)
     ]
 
@@ -56,7 +56,7 @@ def out(tmp_path):
     save(tmp_path, "mnist", images)
     diagram = {"method": [], "t": [], "seed": [], "bin": [], "confidence": [], "accuracy": [],
                "counts": []}  # fmt: skip
-    for method, t in [(DEEP, 1.0)] + [(m, t) for m in (ROBUST, GIBBS) for t in TEMPERATURES]:
+    for method, t in [(DEEP, 1.0)] + [(m, t) for m in (ROBUST, GIBBS) for t in T_GRID]:
         for k in range(BINS):
             values = (method, t, 0, k, (k + 0.5) / BINS, 0.5, 20)
             for name, value in zip(diagram, values, strict=True):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from mtbayes.experiments.demo import METHODS
-from mtbayes.experiments.tidy import Row, write_columns, write_rows
+from mtbayes.experiments.demo import NAMES
+from mtbayes.experiments.results import Row, write_columns, write_rows
 from mtbayes.report import demo, figures
 
 MEASURES = {
@@ -50,7 +50,7 @@ def out(tmp_path):
     bins = {"confidence": empty, "accuracy": empty / 2, "counts": np.arange(15)}
     write_columns(
         folder / "reliability.csv",
-        {f"{name} {part}": values for name in METHODS for part, values in bins.items()},
+        {f"{name} {part}": values for name in NAMES for part, values in bins.items()},
     )
     labels = {"given": [1, 2, 3], "suggested": [4, 5, 6], "true": [4, 5, 7]}
     write_columns(
@@ -94,7 +94,7 @@ def test_figure_holds_four_diagrams_and_coloured_digits(out, monkeypatch):
     demo.draw(out)
     above, below = drawn[0].subfigs
     names = [text.get_text() for axes in above.axes for text in axes.texts]
-    assert names == list(METHODS)
+    assert names == list(NAMES)
     titles = [(axes.get_title(), axes.title.get_color()) for axes in below.axes]
     assert titles[:3] == [
         ("given 1,\nsuggested 4", figures.TRUTH),

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mtbayes.criteria import Criterion
-from mtbayes.data.stream import open_stream
+from mtbayes.data.sources import open_stream
 from mtbayes.errors import InvalidInput
 from mtbayes.likelihoods import Gaussian
 from mtbayes.models import Model
@@ -226,7 +226,7 @@ COMMON = """
     import json, os, sys, time
     import jax, numpy as np
     from mtbayes.criteria import Criterion
-    from mtbayes.data.stream import open_stream
+    from mtbayes.data.sources import open_stream
     from mtbayes.errors import InvalidInput
     from mtbayes.likelihoods import Gaussian
     from mtbayes.models import Model

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from mtbayes.draws import Points
+from mtbayes.members import Points
 from mtbayes.likelihoods import Categorical
 from mtbayes.maths import log_t
 from mtbayes.models import Model

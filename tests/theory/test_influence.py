@@ -48,7 +48,7 @@ class Shift:
     components = 1
     drawn = True
 
-    def sample(self, key, state, sets):
+    def sample(self, key, state, members):
         return state.mean + jax.random.normal(key, (sets, 1), state.mean.dtype)
 
     def divergence(self, state, prior, t_p):
@@ -79,7 +79,7 @@ def test_influence_is_the_derivative_of_refits(x64, t):
     m, key = 4, jax.random.key(1)
     criterion = Criterion(m=m, t=t, beta=2.0)
     start = Place(jnp.array([[0.0 if t < 1 else -1.3]]))
-    found = influence(TOY, X, X, criterion, start, posterior=Shift(), key=key, draws=24)
+    found = influence(TOY, X, X, criterion, start, posterior=Shift(), key=key, members=24)
     found, status = found.minimised(tol=1e-9)
     assert status.converged
     phi = float(found.state.mean[0, 0])
@@ -130,7 +130,7 @@ def test_leaving_out_is_minus_one_row_at_the_same_beta(x64):
     weight = np.array([1.0, 3.0, 1.0, 2.0, 1.0])
     criterion = Criterion(m=1, t=0.9, beta=2.0)
     start = Place(jnp.array([[-0.5]]))
-    options = {"posterior": Shift(), "draws": 50}
+    options = {"posterior": Shift(), "members": 50}
     found = influence(TOY, X, X, criterion, start, weight=weight, **options)
     found, _ = found.minimised(tol=1e-9)
     effect = found.on(lambda state: state.mean[0, 0])
@@ -177,7 +177,7 @@ def network():
         model = Model(mlp((2, 4, 2)), Categorical(2))
         start = mean_field().init(jax.random.key(1), model)
         criterion = Criterion(m=5, t=0.8, beta=5.0)
-        found = influence(model, x, y, criterion, start, prior=prior(0.0, 1.0), draws=20, chunk=70)
+        found = influence(model, x, y, criterion, start, prior=prior(0.0, 1.0), members=20, chunk=70)
         found, status = found.minimised(tol=1e-9)
     return found, status, test, target
 
@@ -247,7 +247,7 @@ def test_every_model_and_posterior_has_an_influence():
     for model, x, y, posterior in cases:
         state = posterior.init(jax.random.key(0), model)
         found = influence(
-            model, x, y, Criterion(m=2, t=0.7), state, posterior=posterior, draws=4,
+            model, x, y, Criterion(m=2, t=0.7), state, posterior=posterior, members=4,
             curvature=Curvature("gauss_newton", damping=0.1),
         )  # fmt: skip
         changes = found.on_loss(x[:3], y[:3]).without()

@@ -3,56 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from mtbayes.commands import manners
-from mtbayes.commands.manners import (
+from mtbayes.commands import options
+from mtbayes.commands.outputs import TABLES, new_file, stem, unfinished, writer
+from mtbayes.commands.screen import (
     GOES_ON,
     MERELY_UNUSUAL,
     BadUsage,
     Screen,
-    new_file,
     open_share,
     percent,
-    stem,
-    unfinished,
+    usage,
 )
-from mtbayes.commands.writing import TABLES, writer
-from mtbayes.types import Array, FloatArray
 
 if TYPE_CHECKING:
-    from mtbayes.commands.judged import Judged
-    from mtbayes.commands.model import Rows, TableModel
-
-
-_TRUSTED = 0.05  # probability of being wrong, below which a row may judge others
-
-
-class Findings(NamedTuple):
-    """Rows from the most suspicious to the least."""
-
-    order: Array
-    """Places among the rows that were judged, from 0."""
-    probability: FloatArray
-    """That the target is wrong."""
-    given: list[Any]
-    suggested: list[Any]
-    why: list[str]
-    strangeness: list[tuple[float, float]]
-    """What the rows are ordered by, upwards: minus suspicion, and how likely the target is."""
-    influence: FloatArray | None = None
-    """By how much the mean log loss of trusted rows would fall without the row; see `Harm`."""
+    from mtbayes.commands.audited import Audited
+    from mtbayes.tables.model import TableModel, TableRows
 
 
 def audit(
-    data: manners.Data,
-    target: manners.Target,
+    data: options.Data,
+    target: options.Target,
     out: Annotated[
         Path | None,
-        manners.out("All rows, ranked, as CSV, Parquet or Feather; DATA-audit.csv if none."),
+        options.out("All rows, ranked, as CSV, Parquet or Feather; DATA-audit.csv if none."),
     ] = None,
     expect: Annotated[
         float | None, typer.Option(help="Share of wrong rows, where you know it; else estimated.")
@@ -67,16 +44,16 @@ def audit(
         ),
     ] = False,
     show: Annotated[int, typer.Option(min=0, help="Rows on the screen.")] = 20,
-    task: manners.Task = None,
-    t: manners.T = "auto",
-    m: manners.M = 10,
-    epochs: manners.Epochs = None,
-    resume: manners.Resume = False,
-    seed: manners.Seed = 0,
-    force: manners.Force = False,
-    as_json: manners.Json = False,
-    quiet: manners.Quiet = False,
-    debug: manners.Debug = False,
+    task: options.Task = None,
+    t: options.T = "auto",
+    m: options.M = 10,
+    epochs: options.Epochs = None,
+    resume: options.Resume = False,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Rank the rows of a file by how likely their target is wrong, and say why.
 
@@ -90,10 +67,11 @@ def audit(
         open_share(expect, "expect", "It is the share of rows that you hold for wrong, like 0.1.")
         path = new_file(out or Path(f"{stem(data)}-audit.csv"), force, TABLES)
         from mtbayes.commands.large import is_large, judge_all, learn_sample
-        from mtbayes.commands.model import Settings, learn, opened
+        from mtbayes.commands.learning import learn, opened
+        from mtbayes.tables.model import Settings
 
         settings = Settings(t, m, epochs, seed)
-        settings.check()
+        usage(settings.check)
         source = opened(screen, data)
         large = is_large(source)
         if large and influence:
@@ -111,31 +89,23 @@ def audit(
         _show(screen, found, path, expect)
 
 
-class Audited(NamedTuple):
-    """What a person is told of all rows.
-
-    order: that of the file written
-    wrong: the estimated share of wrong ones; likely: how many are more likely wrong than right
-    suspects: the first of the ranked rows
-    trusted: rows that judge the harm of others, if any do
-    """
-
-    task: str
-    order: str
-    rows: int
-    wrong: Any
-    likely: int
-    suspects: list[dict[str, Any]]
-    trusted: int | None = None
-
-
 def _audited(
-    model: TableModel, rows: Rows, path: Path, expect: float | None, show: int, *, influence: bool
+    model: TableModel,
+    rows: TableRows,
+    path: Path,
+    expect: float | None,
+    show: int,
+    *,
+    influence: bool,
 ) -> Audited:
     """Rows in memory, ranked in a file."""
     import pyarrow as pa
 
-    found, trusted = findings(model, rows.y, expect), None
+    from mtbayes.commands.audited import Audited, beside
+    from mtbayes.tables.findings import findings, records, with_influence
+
+    judged = model.estimator.fitted_.training
+    found, trusted = findings(model, rows.y, judged, expect), None
     if influence:
         found, trusted = with_influence(model, rows, found)
     ranked = [{"rank": i} | r for i, r in enumerate(records(found, rows.place), 1)]
@@ -146,123 +116,6 @@ def _audited(
     wrong = model.estimator.contamination_
     likely = int((found.probability > 0.5).sum())
     return Audited(model.schema.task, "ranked", len(rows.y), wrong, likely, ranked[:show], trusted)
-
-
-def findings(
-    model: TableModel, y: Array, expect: float | None = None, judged: Judged | None = None
-) -> Findings:
-    """What the fits that have not seen a row say about its target.
-
-    expect: the share of wrong rows; Bayes' rule turns the odds at one share into those at another
-    judged: what is said of the rows; if None, they are those that the model was fitted to
-    """
-    estimator = model.estimator
-    suspicion = estimator.suspicion_ if judged is None else judged.suspicion
-    held_out = estimator.held_out_ if judged is None else judged.held_out
-    share = estimator.law_.epsilon if expect is None else expect
-    odds = np.clip(suspicion, 1e-300, 1 - 1e-16)
-    wrong = odds * share
-    probability = wrong / (wrong + (1 - odds) * (1 - share))
-    words = _about_classes if model.schema.task == "classes" else _about_numbers
-    likely, suggested, why = words(estimator, held_out, y, share)
-    order = np.lexsort((likely, -odds))  # odds of the worst are all 1
-    return Findings(
-        order,
-        probability[order],
-        y[order].tolist(),
-        [suggested[i] for i in order],
-        [why[i] for i in order],
-        list(zip((-odds[order]).tolist(), likely[order].tolist(), strict=True)),
-    )
-
-
-def with_influence(model: TableModel, rows: Rows, found: Findings) -> tuple[Findings, int]:
-    """The harm of each row to those that are trusted, and how many these are.
-
-    A trusted row judges itself too, and speaks for itself; what a suspect does is told by others.
-    """
-    trusted = found.probability <= max(_TRUSTED, float(np.median(found.probability)))
-    judges = np.sort(found.order[trusted])
-    harm = model.estimator.influence(rows.x[judges], rows.y[judges]).harm
-    return found._replace(influence=harm[found.order]), len(judges)
-
-
-def _about_classes(
-    estimator: Any, probs: FloatArray, y: Array, share: float
-) -> tuple[FloatArray, list[Any], list[str]]:
-    """Probability of what is given, what is suggested, and why."""
-    from scipy.special import log_softmax
-
-    from mtbayes.mixtures import ClassPredictive
-
-    labels = estimator.classes_
-    codes: Any = np.searchsorted(labels, y)
-    law = estimator.law_.at(share)
-    with np.errstate(divide="ignore"):  # the law calibrates anew
-        raw = log_softmax(law.temperature * np.log(probs), axis=1)
-    true = law.suggestion(ClassPredictive(raw, np.zeros(len(y))), codes)
-    why = []
-    for p, given, other in zip(probs, codes, true, strict=True):
-        text = f"by other rows {labels[given]} has {_likely(p[given])}"
-        best = int(p.argmax()) if other == given else int(other)
-        why.append(text if best == given else f"{text}, {labels[best]} {_likely(p[best])}")
-    return probs[np.arange(len(y)), codes], labels[true].tolist(), why
-
-
-def _about_numbers(
-    estimator: Any, held_out: FloatArray, y: Array, share: float
-) -> tuple[FloatArray, list[Any], list[str]]:
-    """Minus the distance of what is given, what is suggested, and why."""
-    mean, std = held_out.T
-    distance, why = (y - mean) / std, []
-    for off, m, s in zip(distance, mean, std, strict=True):
-        side = "above" if off > 0 else "below"
-        why.append(f"{abs(off):.1f} sd {side} what other rows say, {m:.4g} ± {s:.2g}")
-    return -np.abs(distance), [float(f"{v:.6g}") for v in mean], why
-
-
-def _likely(p: float) -> str:
-    if p < 1e-4:
-        return "below 0.01 %"
-    return "above 99.99 %" if p > 0.9999 else f"{100 * p:.3g} %"
-
-
-def records(found: Findings, place: Array) -> list[dict[str, Any]]:
-    """Rows from the most suspicious to the least, as a person reads them.
-
-    place: where each was among the rows of the file, from 1
-    """
-    harm = found.influence
-    return [
-        {
-            "row": int(place[found.order[i]]),
-            "probability": round(float(found.probability[i]), 6),
-            "given": found.given[i],
-            "suggested": found.suggested[i],
-            **({} if harm is None else {"influence": float(f"{harm[i]:.4g}")}),
-            "why": found.why[i],
-        }
-        for i in range(len(found.order))
-    ]
-
-
-def beside(said: list[dict[str, Any]], own: Any) -> Any:
-    """What is said of rows, and behind it their own columns, as one table."""
-    import pyarrow as pa
-
-    from mtbayes.data.reading import unique
-
-    told = pa.Table.from_pylist(said)
-    names, _ = unique([*told.column_names, *own.column_names])
-    columns = [*told.columns, *(_flat(column) for column in own.columns)]
-    return pa.table(columns, names=list(names))
-
-
-def _flat(column: Any) -> Any:
-    """A column that CSV can hold."""
-    import pyarrow as pa
-
-    return pa.array(map(str, column.to_pylist())) if pa.types.is_nested(column.type) else column
 
 
 def _show(screen: Screen, found: Audited, path: Path, expect: float | None) -> None:

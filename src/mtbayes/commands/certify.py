@@ -7,21 +7,22 @@ from typing import Annotated
 
 import typer
 
-from mtbayes.commands import manners
-from mtbayes.commands.manners import Screen, new_file, open_share
+from mtbayes.commands import options
+from mtbayes.commands.outputs import new_file
+from mtbayes.commands.screen import Screen, open_share
 from mtbayes.errors import InvalidInput
 
 
 def certify(
-    model: manners.ModelFile,
-    data: manners.Data,
+    model: options.ModelFile,
+    data: options.Data,
     confidence: Annotated[float, typer.Option(help="How sure the bound is.")] = 0.95,
-    out: Annotated[Path | None, manners.out("Keep the model that is certified here.")] = None,
-    seed: manners.Seed = 0,
-    force: manners.Force = False,
-    as_json: manners.Json = False,
-    quiet: manners.Quiet = False,
-    debug: manners.Debug = False,
+    out: Annotated[Path | None, options.out("Keep the model that is certified here.")] = None,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Bound the risk on new rows, as dirty as those of a file.
 
@@ -34,7 +35,8 @@ def certify(
         open_share(confidence, "confidence", "0.95 is the default.")
         if out is not None:
             new_file(out, force)
-        from mtbayes.commands.model import TableModel, opened, rows_of
+        from mtbayes.commands.learning import opened, rows_of
+        from mtbayes.tables.model import TableModel
 
         learned = TableModel.load(model)
         rows = rows_of(screen, opened(screen, data), learned.schema)

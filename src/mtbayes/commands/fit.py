@@ -5,40 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from mtbayes.commands import manners
-from mtbayes.commands.manners import (
-    GOES_ON,
-    MERELY_UNUSUAL,
-    Screen,
-    new_file,
-    percent,
-    stem,
-    unfinished,
-)
+from mtbayes.commands import options
+from mtbayes.commands.outputs import new_file, stem, unfinished
+from mtbayes.commands.screen import GOES_ON, MERELY_UNUSUAL, Screen, percent, usage
 
 if TYPE_CHECKING:
-    from mtbayes.commands.model import Rows, TableModel
+    from mtbayes.tables.model import TableModel
 
 
 def fit(
-    data: manners.Data,
-    target: manners.Target,
+    data: options.Data,
+    target: options.Target,
     model: Annotated[
         Path | None, typer.Option(help="The model's file; DATA's name with .mtb if none.")
     ] = None,
-    task: manners.Task = None,
-    t: manners.T = "auto",
-    m: manners.M = 10,
-    epochs: manners.Epochs = None,
-    resume: manners.Resume = False,
-    seed: manners.Seed = 0,
-    force: manners.Force = False,
-    as_json: manners.Json = False,
-    quiet: manners.Quiet = False,
-    debug: manners.Debug = False,
+    task: options.Task = None,
+    t: options.T = "auto",
+    m: options.M = 10,
+    epochs: options.Epochs = None,
+    resume: options.Resume = False,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Learn a column of a file from the others, also if some of its values are wrong.
 
@@ -46,11 +38,13 @@ def fit(
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
         from mtbayes.commands.large import is_large, learn_large
-        from mtbayes.commands.model import Settings, learn, opened
+        from mtbayes.commands.learning import learn, opened
+        from mtbayes.tables.model import Settings
+        from mtbayes.tables.summary import summary
 
         path = new_file(model or Path(f"{stem(data)}.mtb"), force)
         settings = Settings(t, m, epochs, seed)
-        settings.check()
+        usage(settings.check)
         source = opened(screen, data)
         with unfinished(path, resume) as done:
             how = learn_large if is_large(source) else learn
@@ -59,60 +53,6 @@ def fit(
         found = summary(learned, rows)
         _show(screen, found, learned, data, path)
         screen.done({"model": str(path), **found})
-
-
-def summary(model: TableModel, rows: Rows) -> dict[str, Any]:
-    """What was learned, in numbers."""
-    estimator, schema = model.estimator, model.schema
-    share = estimator.contamination_
-    return {
-        "task": schema.task,
-        "target": schema.target,
-        "rows": len(rows.y),
-        "columns": {column.name: type(column).__name__.lower() for column in schema.columns},
-        "dropped": dict(schema.dropped),
-        "gaps": gaps(rows, [column.name for column in schema.columns]),
-        "t": estimator.t_,
-        "wrong": {"share": share.value, "low": share.low, "high": share.high},
-        "held_out": held_out(model, rows),
-    }
-
-
-def gaps(rows: Rows, names: list[str]) -> dict[str, int]:
-    """Cells without a value, by column."""
-    counts = {name: rows.table.column(name).null_count for name in names}
-    return {name: count for name, count in counts.items() if count}
-
-
-def held_out(model: TableModel, rows: Rows) -> dict[str, float]:
-    """Scores of rows by fits that have not seen them; empty where rows are too few for that.
-
-    Wrong rows are among them. So each score is given twice: for all rows, which is too bad, and for
-    rows weighted by the probability that they are right, which is as good as that probability.
-    """
-    estimator = model.estimator
-    path = {entry["t"]: entry["score"] for entry in estimator.score_path_}
-    if not path:
-        return {}
-    good = 1 - estimator.outlier_probability_
-    told = estimator.held_out_
-    scores: dict[str, float] = {}
-    if model.schema.task == "classes":
-        hit = estimator.classes_[told.argmax(axis=1)] == rows.y
-        scores["accuracy"] = _mean(hit, good)
-        scores["accuracy of all rows"] = float(hit.mean())
-        scores["log probability"] = path[estimator.t_]
-    else:
-        off = np.abs(rows.y - told[:, 0])
-        scores["absolute error"] = _mean(off, good)
-        scores["absolute error of all rows"] = float(off.mean())
-        scores["within 1.64 sd"] = _mean(off <= 1.6449 * told[:, 1], good)
-        scores["log density"] = path[estimator.t_] - float(np.log(estimator.targets_.scale))
-    return scores
-
-
-def _mean(values: Any, weight: Any) -> float:
-    return float(np.average(values, weights=weight if weight.sum() > 0 else None))
 
 
 def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, path: Path) -> None:
@@ -133,7 +73,7 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
         f"interval {percent(wrong['low'])} to {percent(wrong['high'])}."
         + MERELY_UNUSUAL[found["task"]]
     )
-    screen.line(_scores(found["held_out"], found["rows"]))
+    screen.line(_scores(found["scores"], found["rows"]))
     screen.line(f"Time: {screen.seconds:g} s. Model: {path}")
     screen.line()
     screen.line("Next:")

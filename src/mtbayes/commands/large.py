@@ -11,27 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mtbayes.commands.audit import Audited, beside, findings, records
-from mtbayes.commands.judged import Judged, unseen
-from mtbayes.commands.manners import Screen, usage
-from mtbayes.commands.model import (
-    Rows,
-    Settings,
-    TableModel,
-    aloud,
-    check_task,
-    mark,
-    note_strays,
-    rows_of,
-)
-from mtbayes.commands.writing import writer
-from mtbayes.data.frames import Schema, check_target, learn_schema
-from mtbayes.data.pieces import Block
-from mtbayes.data.stream import open_stream
+from mtbayes.commands.audited import Audited, beside
+from mtbayes.commands.learning import aloud, check_task, note_strays, rows_of
+from mtbayes.commands.outputs import writer
+from mtbayes.commands.screen import Screen, usage
+from mtbayes.data.schema import Schema, check_target, learn_table
+from mtbayes.data.sources import open_stream
 from mtbayes.errors import InvalidInput
-from mtbayes.estimators import streamed
-from mtbayes.estimators.progress import bar
-from mtbayes.types import Array
+from mtbayes.fitting import streamed
+from mtbayes.progress import Progress, bar
+from mtbayes.tables.findings import findings, records
+from mtbayes.tables.judging import beside_fitted
+from mtbayes.tables.model import Settings, TableModel, TableRows, mark
+from mtbayes.types import Array, Rows
 
 if TYPE_CHECKING:
     from mtbayes.data.reading import Source
@@ -44,7 +36,7 @@ def is_large(source: Source) -> bool:
 
 def learn_large(
     screen: Screen, source: Source, target: str, task: str | None, settings: Settings, done: Any
-) -> tuple[TableModel, Rows]:
+) -> tuple[TableModel, TableRows]:
     """The schema and t from a sample, the final fit from all rows; the rows are the sample's."""
     check_task(task)
     usage(check_target, source.names, target)
@@ -55,12 +47,12 @@ def learn_large(
         screen.note(f"{gone} rows without a {target!r} are left out")
         dataset = dataset.filter(has_target)
     count = dataset.count_rows()
-    schema = learn_schema(dataset.take(pa.array(_some(count, settings))), target, task)
+    schema, _ = learn_table(dataset.take(pa.array(_some(count, settings))), target, task)
     estimator = settings.estimator(schema.task, verbose=screen.bars)
     estimator.fit(
         open_stream(dataset, target, decode=lambda batch: coded(schema, batch)),
         None,
-        checkpoint=done,
+        checkpoint=done.folder,
     )
     rows = rows_of(screen, source, schema, dataset.take(pa.array(estimator.sampled_)))
     kept = _with_target(source, target) if gone else np.arange(count)
@@ -73,7 +65,7 @@ def learn_large(
     return TableModel(estimator, schema, mark(rows), sampled=len(rows.y) < count), rows
 
 
-def coded(schema: Schema, batch: Any) -> Block:
+def coded(schema: Schema, batch: Any) -> Rows:
     """Rows of a data set as numbers; all have a target."""
     targets = schema.targets(batch)
     if not targets.kept.all():
@@ -81,7 +73,7 @@ def coded(schema: Schema, batch: Any) -> Block:
             f"{schema.target!r} must be readable in each row, got cells that are not. Mend them, "
             "or choose --task classes."
         )
-    return Block(schema.code(batch), targets.y, np.ones(len(targets.y), np.float32))
+    return Rows(schema.code(batch), targets.y, np.ones(len(targets.y), np.float32))
 
 
 def learn_sample(
@@ -93,13 +85,13 @@ def learn_sample(
     count = source.dataset.count_rows()
     chosen = _some(count, settings)
     table = source.dataset.take(pa.array(chosen))
-    schema = learn_schema(table, target, task)
+    schema, _ = learn_table(table, target, task)
     sample = rows_of(screen, source, schema, table)
     screen.line(aloud(schema, sample.y, guessed=task is None))
     screen.line(f"Learning from {len(sample.y):,} of {count:,} rows, drawn at random.")
     estimator = settings.estimator(schema.task, verbose=screen.bars)
     labels = _labels(source, schema) if schema.task == "classes" else None
-    streamed.fit_sample(estimator, sample.x, sample.y, labels, done)
+    estimator.fit_sample(sample.x, sample.y, labels, done.folder)
     return TableModel(estimator, schema), chosen[sample.place - 1]
 
 
@@ -120,15 +112,17 @@ def judge_all(
     schema, strays = model.schema, Counter[str]()
     begin = judged = likely = 0
     heads: list[tuple[tuple[float, float], int, dict[str, Any]]] = []
-    with writer(path) as write, bar("judging", shown=screen.bars) as tell:
+    with writer(path) as write, bar("judging", shown=screen.bars) as callback:
         for batch in source.batches():
             targets = schema.targets(batch)
             place = begin + np.flatnonzero(targets.kept)
             begin += batch.num_rows
             if len(place):
                 x = schema.code(batch, strays=strays)[targets.kept]
-                said = _judged(model.estimator, x, targets.y, place, fitted)
-                found = findings(model, targets.y, expect, said)
+                known = np.isin(place, fitted)
+                among = np.where(known, np.searchsorted(fitted, place), -1)
+                said = beside_fitted(model, x, targets.y, among)
+                found = findings(model, targets.y, said, expect)
                 told = records(found, 1 + place)
                 ranked = zip(found.strangeness, (r["row"] for r in told), told, strict=True)
                 heads = heapq.nsmallest(show, [*heads, *ranked])
@@ -137,23 +131,13 @@ def judge_all(
                 for part in beside(in_order, own).to_batches():
                     write(part)
                 judged, likely = judged + len(place), likely + int((found.probability > 0.5).sum())
-            tell(begin / (source.rows or begin))
+            callback(Progress(begin / (source.rows or begin)))
     note_strays(screen, strays)
     if judged < begin:
         screen.note(f"{begin - judged} rows without a readable {schema.target!r} are left out")
     suspects = [{"rank": i} | record for i, (_, _, record) in enumerate(heads, 1)]
     wrong = model.estimator.contamination_
     return Audited(schema.task, "in the order of the files", judged, wrong, likely, suspects)
-
-
-def _judged(estimator: Any, x: Any, y: Array, place: Array, fitted: Array) -> Judged:
-    """What fits that have not seen rows say of them; place, fitted: rows of the files, from 0."""
-    said = unseen(estimator, x, y)
-    own = np.isin(place, fitted)
-    there = np.searchsorted(fitted, place[own])
-    for name, values in said._asdict().items():
-        values[own] = getattr(estimator, f"{name}_")[there]
-    return said
 
 
 def _with_target(source: Source, target: str) -> Any:

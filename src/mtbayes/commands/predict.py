@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtbayes.commands import manners
-from mtbayes.commands.manners import Screen, new_file, open_share
-from mtbayes.commands.writing import TABLES, writer
+from mtbayes.commands import options
+from mtbayes.commands.outputs import TABLES, new_file, writer
+from mtbayes.commands.screen import Screen, open_share
 
 if TYPE_CHECKING:
-    from mtbayes.commands.model import TableModel
+    from mtbayes.tables.model import TableModel
 
 
 def predict(
-    model: manners.ModelFile,
-    data: manners.Data,
+    model: options.ModelFile,
+    data: options.Data,
     out: Annotated[
-        Path | None, manners.out("CSV, Parquet or Feather by its ending; stdout if none.")
+        Path | None, options.out("CSV, Parquet or Feather by its ending; stdout if none.")
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Probability that low to high holds the number.")
     ] = 0.9,
-    force: manners.Force = False,
-    seed: manners.Seed = 0,
-    as_json: manners.Json = False,
-    quiet: manners.Quiet = False,
-    debug: manners.Debug = False,
+    force: options.Force = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Predict the rows of a file: class probabilities, or mean, sd and an interval.
 
-    Predictions are the same whatever --seed is: the model's file holds the draws.
+    Predictions are the same whatever --seed is: the model's file holds the members.
 
     Example: mtbayes predict houses.mtb new.csv -o predictions.csv
     """
@@ -41,8 +41,9 @@ def predict(
         open_share(coverage, "coverage", "0.9 is the default.")
         if out is not None:
             new_file(out, force, TABLES)
-        from mtbayes.commands.model import TableModel, note_strays, opened
-        from mtbayes.estimators.progress import bar
+        from mtbayes.commands.learning import note_strays, opened
+        from mtbayes.progress import Progress, bar
+        from mtbayes.tables.model import TableModel
 
         learned = TableModel.load(model)
         source = opened(screen, data)
@@ -53,13 +54,13 @@ def predict(
         strays: Counter[str] = Counter()
         rows = 0
         bars = screen.bars and out is not None and source.rows is not None
-        with writer(out, as_json=as_json) as write, bar("predicting", shown=bars) as tell:
+        with writer(out, as_json=as_json) as write, bar("predicting", shown=bars) as callback:
             for batch in source.batches():
                 if batch.num_rows:
                     x = learned.schema.code(batch, decimal=source.decimal, strays=strays)
                     write(predictions(learned, x, coverage))
                     rows += len(x)
-                    tell(rows / max(rows, source.rows or 0))
+                    callback(Progress(rows / max(rows, source.rows or 0)))
             if not rows:
                 source.table()  # says what is wrong with a file without rows
         note_strays(screen, strays)

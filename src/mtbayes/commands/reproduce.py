@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from mtbayes import _check
-from mtbayes.commands import manners
-from mtbayes.commands.manners import BadUsage, Screen, usage
+from mtbayes.commands import options
+from mtbayes.commands.screen import BadUsage, Screen, usage
 from mtbayes.errors import InvalidInput
 
 Folder = Annotated[Path, typer.Option("--out", "-o", help="Folder for numbers and figures.")]
@@ -30,9 +30,9 @@ def reproduce(
     out: Folder = Path("results"),
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     show: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
-    as_json: manners.Json = False,
-    quiet: manners.Quiet = False,
-    debug: manners.Debug = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Reproduce the paper's figures and tables: numbers first, then pictures drawn from them.
 
@@ -60,10 +60,10 @@ def reproduce(
 
 def demo(
     out: Folder = Path("results"),
-    seed: manners.Seed = 0,
-    as_json: manners.Json = False,
-    quiet: manners.Quiet = False,
-    debug: manners.Debug = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Learn digits of which 30 % have a wrong label: four methods side by side, in a minute.
 
@@ -86,13 +86,13 @@ def demo(
 def _run(screen: Screen, name: str, experiment: Any, out: Path, how: Any) -> dict[str, Any]:
     """Compute, draw and show; where the files are, or why there are none."""
     from mtbayes.data.datasets import NotFound
-    from mtbayes.estimators.progress import bar
+    from mtbayes.progress import bar
     from mtbayes.report import REPORTS
 
     before = screen.seconds
     try:
-        with bar(name, shown=screen.bars) as tell:
-            experiment.run(out, tell, how)
+        with bar(name, shown=screen.bars) as callback:
+            experiment.run(out, callback, how)
         pictures = REPORTS[name].draw(out)
     except NotFound as error:
         screen.line(f"{name}: skipped. {error}")

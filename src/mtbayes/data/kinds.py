@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -40,7 +41,7 @@ class Kind(Protocol):
     def features(self) -> list[str]:
         """Names of the numbers that it becomes."""
 
-    def code(self, values: Any, decimal: str) -> tuple[FloatArray, int]:
+    def code(self, cells: Cells) -> tuple[FloatArray, int]:
         """A column as numbers [n, k], and how many cells could not be read."""
 
 
@@ -49,35 +50,61 @@ def is_text(values: Any) -> bool:
     return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
 
 
-def text(values: Any) -> Any:
-    """Cells as trimmed text, those that are missing as null."""
-    trimmed = pc.utf8_trim_whitespace(pc.cast(values, pa.string()))
-    return pc.if_else(pc.is_in(trimmed, pa.array(MISSING)), None, trimmed)
+class Cells:
+    """A column of a table, read as text or numbers when first asked, and once.
 
+    values: an Arrow array; decimal: the sign between whole and part beside "."
+    """
 
-def numbers(values: Any, decimal: str) -> tuple[FloatArray, int]:
-    """Cells as numbers, NaN where missing or infinite, and how many could not be read."""
-    kind = values.type
-    if is_text(values):
-        cells = text(values)
-        given = len(cells) - cells.null_count
-        if decimal == "," and pc.any(pc.match_substring(cells, ",")).as_py():
-            plain = pc.replace_substring(pc.replace_substring(cells, ".", ""), ",", ".")
+    def __init__(self, values: Any, decimal: str = ".") -> None:
+        self.values, self.decimal = values, decimal
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether cells are text."""
+        return is_text(self.values)
+
+    @property
+    def type(self) -> Any:
+        """Arrow's type of the cells."""
+        return self.values.type
+
+    @cached_property
+    def text(self) -> Any:
+        """Cells as trimmed text, those that are missing as null."""
+        trimmed = pc.utf8_trim_whitespace(pc.cast(self.values, pa.string()))
+        return pc.if_else(pc.is_in(trimmed, pa.array(MISSING)), None, trimmed)
+
+    def numbers(self) -> tuple[FloatArray, int]:
+        """Cells as numbers, NaN where missing or infinite, and how many could not be read."""
+        if self._numbers is None:
+            raise Unfit
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> tuple[FloatArray, int] | None:
+        kind, strays = self.type, 0
+        if self.is_text:
+            given = len(self.text) - self.text.null_count
+            plain = self.text
+            if self.decimal == "," and pc.any(pc.match_substring(plain, ",")).as_py():
+                plain = pc.replace_substring(pc.replace_substring(plain, ".", ""), ",", ".")
+            try:
+                found = pc.cast(plain, pa.float64())
+            except pa.ArrowInvalid:
+                plain = pc.if_else(pc.match_substring_regex(plain, _NUMBER), plain, None)
+                found = pc.cast(plain, pa.float64())
+            strays = given - (len(found) - found.null_count)
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            found = pc.cast(self.values, pa.float64(), safe=False)
         else:
-            plain = cells
-        try:
-            found = pc.cast(plain, pa.float64())
-        except pa.ArrowInvalid:
-            plain = pc.if_else(pc.match_substring_regex(plain, _NUMBER), plain, None)
-            found = pc.cast(plain, pa.float64())
-        strays = given - (len(found) - found.null_count)
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        found, strays = pc.cast(values, pa.float64(), safe=False), 0
-    else:
-        raise Unfit
-    array = np.array(found.to_numpy(zero_copy_only=False), float)
-    array[~np.isfinite(array)] = np.nan
-    return array, strays
+            return None
+        array = np.array(found.to_numpy(zero_copy_only=False), float)
+        array[~np.isfinite(array)] = np.nan
+        return array, strays
 
 
 @dataclass(frozen=True)
@@ -89,7 +116,7 @@ class _Plain:
     gaps: bool
 
     @staticmethod
-    def read(values: Any, decimal: str) -> tuple[FloatArray, int]:
+    def read(cells: Cells) -> tuple[FloatArray, int]:
         """Cells as numbers, NaN where missing, and how many could not be read."""
         raise NotImplementedError
 
@@ -99,9 +126,9 @@ class _Plain:
         return float(np.nanmedian(found))
 
     @classmethod
-    def learn(cls, name: str, values: Any, decimal: str) -> Self:
+    def learn(cls, name: str, cells: Cells) -> Self:
         """From a column of which nearly all cells can be read."""
-        found, strays = cls.read(values, decimal)
+        found, strays = cls.read(cells)
         _enough(found, strays)
         return cls(name, cls.middle(found), bool(np.isnan(found).any()))
 
@@ -109,9 +136,9 @@ class _Plain:
         """The number, and whether it was missing."""
         return [self.name, *([f"{self.name} is missing"] if self.gaps else [])]
 
-    def code(self, values: Any, decimal: str) -> tuple[FloatArray, int]:
+    def code(self, cells: Cells) -> tuple[FloatArray, int]:
         """Numbers with the gaps filled."""
-        found, strays = self.read(values, decimal)
+        found, strays = self.read(cells)
         return _filled(found, self.fill, self.gaps), strays
 
 
@@ -119,7 +146,11 @@ class Number(_Plain):
     """Numbers, or their text; gaps are filled with the median."""
 
     kind: ClassVar[str] = "number"
-    read = staticmethod(numbers)
+
+    @staticmethod
+    def read(cells: Cells) -> tuple[FloatArray, int]:
+        """Numbers, NaN where missing, and how many cells could not be read."""
+        return cells.numbers()
 
 
 class Boolean(_Plain):
@@ -128,17 +159,17 @@ class Boolean(_Plain):
     kind: ClassVar[str] = "boolean"
 
     @staticmethod
-    def read(values: Any, decimal: str) -> tuple[FloatArray, int]:
+    def read(cells: Cells) -> tuple[FloatArray, int]:
         """0, 1 and NaN, and how many cells could not be read."""
-        if pa.types.is_boolean(values.type):
-            return np.array(pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False)), 0
-        if not is_text(values):
+        if pa.types.is_boolean(cells.type):
+            return np.array(pc.cast(cells.values, pa.float64()).to_numpy(zero_copy_only=False)), 0
+        if not cells.is_text:
             raise Unfit
-        cells = pc.utf8_lower(text(values))
-        place = pc.index_in(cells, pa.array(list(_TRUTHS))).to_numpy(zero_copy_only=False)
+        words = pc.utf8_lower(cells.text)
+        place = pc.index_in(words, pa.array(list(_TRUTHS))).to_numpy(zero_copy_only=False)
         place = np.nan_to_num(np.asarray(place, float), nan=len(_TRUTHS)).astype(int)
         found = np.array([*_TRUTHS.values(), np.nan])[place]
-        return found, int(np.isnan(found).sum()) - cells.null_count
+        return found, int(np.isnan(found).sum()) - words.null_count
 
     @staticmethod
     def middle(found: FloatArray) -> float:
@@ -157,33 +188,33 @@ class Date:
     kind: ClassVar[str] = "date"
 
     @staticmethod
-    def read(values: Any, style: str) -> tuple[FloatArray, int]:
+    def read(cells: Cells, style: str) -> tuple[FloatArray, int]:
         """Days since 1970 with NaN, and how many cells could not be read."""
-        if not is_text(values):
-            if not pa.types.is_date(values.type) and not pa.types.is_timestamp(values.type):
+        if not cells.is_text:
+            if not pa.types.is_date(cells.type) and not pa.types.is_timestamp(cells.type):
                 raise Unfit
-            stamps = pc.cast(values, pa.timestamp("us"), safe=False)
+            stamps = pc.cast(cells.values, pa.timestamp("us"), safe=False)
             return _float(pc.cast(stamps, pa.int64())) / 86400e6, 0
-        cells = text(values)
+        words = cells.text
         days = pc.strptime(
-            pc.replace_substring_regex(cells, r"[T ].*$", ""),
+            pc.replace_substring_regex(words, r"[T ].*$", ""),
             format=style,
             unit="s",
             error_is_null=True,
         )
-        clock = pc.extract_regex(cells, r"[T ](?P<h>\d{1,2}):(?P<m>\d{2})")
+        clock = pc.extract_regex(words, r"[T ](?P<h>\d{1,2}):(?P<m>\d{2})")
         hours, minutes = (
             np.nan_to_num(_float(pc.cast(pc.struct_field(clock, part), pa.float64())))
             for part in "hm"
         )
         found = _float(pc.cast(days, pa.int64())) / 86400 + hours / 24 + minutes / 1440
-        return found, days.null_count - cells.null_count
+        return found, days.null_count - words.null_count
 
     @classmethod
-    def learn(cls, name: str, values: Any, decimal: str) -> Date:
+    def learn(cls, name: str, cells: Cells) -> Date:
         """From a column of dates, or of text in the first style that reads it."""
         for style in _DATES:
-            found, strays = cls.read(values, style)
+            found, strays = cls.read(cells, style)
             try:
                 _enough(found, strays)
             except Unfit:
@@ -196,9 +227,9 @@ class Date:
         parts = [f"{self.name} in days", f"{self.name}, winter", f"{self.name}, spring"]
         return [*parts, *([f"{self.name} is missing"] if self.gaps else [])]
 
-    def code(self, values: Any, decimal: str) -> tuple[FloatArray, int]:
+    def code(self, cells: Cells) -> tuple[FloatArray, int]:
         """Days and the point on the circle of the year; a missing date is in no season."""
-        found, strays = self.read(values, self.style)
+        found, strays = self.read(cells, self.style)
         angle = 2 * np.pi * found / _YEAR
         season = np.nan_to_num(np.stack([np.cos(angle), np.sin(angle)], axis=1))
         days = _filled(found - self.origin, 0.0, self.gaps)
@@ -216,10 +247,9 @@ class Category:
     kind: ClassVar[str] = "category"
 
     @classmethod
-    def learn(cls, name: str, values: Any, decimal: str) -> Category:
+    def learn(cls, name: str, cells: Cells) -> Category:
         """From a column of text of which at least half is of common levels."""
-        cells = text(values)
-        found = pc.value_counts(cells).flatten()
+        found = pc.value_counts(cells.text).flatten()
         counts = Counter(dict(zip(*(v.to_pylist() for v in found), strict=True)))
         gaps = counts.pop(None, 0)
         given = counts.total()
@@ -236,12 +266,11 @@ class Category:
         others = [f"{self.name} is another"] if self.others else []
         return names + others + ([f"{self.name} is missing"] if self.gaps else [])
 
-    def code(self, values: Any, decimal: str) -> tuple[FloatArray, int]:
+    def code(self, cells: Cells) -> tuple[FloatArray, int]:
         """0 and 1; a level that was never seen counts among the others, or is all 0."""
-        cells = text(values)
-        place = pc.index_in(cells, pa.array(self.levels, pa.string()))
+        place = pc.index_in(cells.text, pa.array(self.levels, pa.string()))
         known = np.nan_to_num(_float(place), nan=-1.0).astype(int)
-        missing = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), bool)
+        missing = np.asarray(cells.text.is_null().to_numpy(zero_copy_only=False), bool)
         parts = [known[:, None] == np.arange(len(self.levels))]
         if self.others:
             parts.append(((known < 0) & ~missing)[:, None])
@@ -254,10 +283,9 @@ KINDS: dict[str, Any] = {kind.kind: kind for kind in (Boolean, Number, Date, Cat
 """By name, in the order in which a column is tried."""
 
 
-def learned(name: str, values: Any, decimal: str) -> Kind:
+def learned(name: str, cells: Cells) -> Kind:
     """The kind of a column; Unfit with the reason if it is worth nothing."""
-    if pa.types.is_dictionary(values.type):
-        values = pc.cast(values, values.type.value_type)
+    values = cells.values
     if pa.types.is_null(values.type) or values.null_count == len(values):
         raise Unfit("empty")
     if pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
@@ -266,7 +294,7 @@ def learned(name: str, values: Any, decimal: str) -> Kind:
         raise Unfit("the same in every row")
     for kind in KINDS.values():
         try:
-            found: Kind = kind.learn(name, values, decimal)
+            found: Kind = kind.learn(name, cells)
         except Unfit:
             if kind is Category:
                 raise
@@ -275,9 +303,9 @@ def learned(name: str, values: Any, decimal: str) -> Kind:
     raise AssertionError
 
 
-def counts_rows(values: Any, decimal: str) -> bool:
+def counts_rows(cells: Cells) -> bool:
     """Whether a column of numbers is 1, 2, 3 ... in whatever order."""
-    found, strays = numbers(values, decimal)
+    found, strays = cells.numbers()
     if strays or np.isnan(found).any() or len(found) < 3:
         return False
     return bool(np.array_equal(np.sort(found), found.min() + np.arange(len(found))))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mtbayes.data.frames import Schema
-from mtbayes.data.kinds import Number, Unfit, numbers
+from mtbayes.data.kinds import Cells, Number, Unfit
+from mtbayes.data.schema import Schema
 from mtbayes.types import FloatArray
 
 _SMALLEST = 8  # pixels on a side
@@ -45,7 +45,7 @@ def images(table: Any, schema: Schema, decimal: str = ".") -> FloatArray | None:
         return None
     columns = [table.column(name).combine_chunks() for name in names]
     try:
-        found = np.stack([numbers(values, decimal)[0] for values in columns], axis=1)
+        found = np.stack([Cells(values, decimal).numbers()[0] for values in columns], axis=1)
     except Unfit:
         return None
     side = round(len(names) ** 0.5)

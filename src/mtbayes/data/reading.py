@@ -178,6 +178,8 @@ class _Dialect:
     encoding: str
     delimiter: str
     lines: int | None
+    header: list[str]
+    """Names of the columns; none where the header is longer than what was looked at."""
     notes: list[str] = field(default_factory=list)
 
     def open(self, kinds: dict[str, pa.DataType] | None = None) -> Any:
@@ -197,7 +199,7 @@ class _Dialect:
 def _text(path: Path, compression: str | None) -> Source:
     with _reading(path):
         dialect = _dialect(path, compression)
-        found = dialect.open().schema.names
+        found = dialect.header or dialect.open().schema.names
     names, notes = unique(found)
     kinds = dict.fromkeys(found, pa.string())
 
@@ -236,7 +238,17 @@ def _dialect(path: Path, compression: str | None) -> _Dialect:
         _refuse(path, "has a header and no rows", "Look how it was made.")
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     delimiter = _ENDINGS.get(ending) or _delimiter(text)
-    return _Dialect(path, compression, encoding, delimiter, lines, notes)
+    header = _header(text, delimiter) if len(head) < _HEAD or "\n" in text else []
+    return _Dialect(path, compression, encoding, delimiter, lines, header, notes)
+
+
+def _header(text: str, delimiter: str) -> list[str]:
+    """The first line that is not empty, cut into its fields."""
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter)
+    try:
+        return next((row for row in rows if row), [])
+    except csv.Error:
+        return []
 
 
 def _lines_of_utf8(path: Path, compression: str | None) -> int | None:

@@ -1,33 +1,44 @@
-"""What all estimators share: scikit-learn's manners, the criterion, files."""
+"""What all estimators share: scikit-learn's conventions, the criterion's parameters, files."""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
+from abc import ABC
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
-from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
 from mtbayes.estimators.files import save
-from mtbayes.estimators.progress import bar
-from mtbayes.estimators.recipe import Recipe
-from mtbayes.posteriors import Mixture, Prior
+from mtbayes.fitting import Fitted
+from mtbayes.learners.network import NetworkLearner
+from mtbayes.progress import Callback, bar
 
-DRAWS = 100  # members of a predictive
-ENOUGH = 20  # rows, below which nothing can be learned about wrong ones
-_STEPS = 3000  # of a fit with epochs="auto", about
 _BETA = 5.0  # beta="auto" as a multiple of m
 
 
+def shown(*names: str) -> Any:
+    """A field of what was fitted, or of a part of it, under a name of scikit-learn's kind."""
+
+    def get(self: Any) -> Any:
+        value = self.fitted_
+        for name in names:
+            value = getattr(value, name)
+        return value
+
+    return property(get)
+
+
 class Robust(BaseEstimator, ABC):
-    """Base of the estimators; the parameters are explained in each of them."""
+    """Base of the estimators; the parameters are explained in each of them.
+
+    `fitted_` holds what was learned; the other attributes show it.
+    """
 
     m: int
     t: float | str
@@ -42,43 +53,46 @@ class Robust(BaseEstimator, ABC):
     """The class of the law of wrong rows."""
     _path: ClassVar[tuple[float, ...]]
     """Values of t to choose from, downwards."""
-    model_: Any
     t_p: float = 1.0
+    fitted_: Fitted
 
-    @abstractmethod
-    def _rebuild(self) -> None:
-        """Set the model, from parameters and what a fit has learned."""
+    t_ = shown("t")
+    law_ = shown("law")
+    contamination_ = shown("contamination")
+    outlier_probability_ = shown("training", "outlier_probability")
+    row_weight_ = shown("row_weight")
+    score_path_ = shown("score_path")
+    history_ = shown("history")
+    status_ = shown("status")
 
-    @abstractmethod
-    def _posterior(self) -> Mixture:
-        """The family of the posterior."""
+    def _candidates(self, below: float | None = None) -> tuple[float, ...]:
+        """Values of t to choose from, those below a number if one is given, or the t that is."""
+        if self.t != "auto":
+            return (float(self.t),)
+        return tuple(t for t in self._path if below is None or t < below)
 
-    @property
-    def _candidates(self) -> tuple[float, ...]:
-        """Values of t to choose from, or the one that is given."""
-        return self._path if self.t == "auto" else (float(self.t),)
-
-    def _recipe(self, n: int, before: Prior) -> Recipe:
-        """How n rows are fitted, beside a prior."""
-        batches = -(-n // min(self.batch_size, n))
-        auto = int(np.clip(math.ceil(_STEPS / batches), 10, 500))
-        beta = _BETA * self.m if self.beta == "auto" else float(self.beta)
-        return Recipe(
-            self.model_,
-            self._posterior(),
-            before,
-            self._law,
-            lambda t: Criterion(m=self.m, t=t, beta=beta, t_p=float(self.t_p)),
-            auto if self.epochs == "auto" else int(self.epochs),
+    def _by_gradients(self, model: Any, posterior: Any) -> NetworkLearner:
+        """The learner of a model whose parameters have a posterior."""
+        return NetworkLearner(
+            model,
+            posterior,
+            int(self.m),
+            float(self.t_p),
+            _BETA * self.m if self.beta == "auto" else float(self.beta),
+            None if self.epochs == "auto" else int(self.epochs),
             int(self.batch_size),
             float(self.learning_rate),
         )
 
-    def _checked(self, x: Any, *, reset: bool, **options: Any) -> Any:
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def checked(self, x: Any, *, reset: bool, **options: Any) -> Any:
         """X by scikit-learn's rules."""
         return inputs.checked(self, x, images=False, reset=reset, **options)[0]
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that no fit can take."""
         _check.members(self.m, infinite=False)
         if not _is_auto(self.t):
             _check.fraction(self.t, "t", f"'auto' chooses it; {_check.T_REMEDY}")
@@ -89,8 +103,8 @@ class Robust(BaseEstimator, ABC):
         _check.count(self.batch_size, "batch_size", "128 is the default.")
         _check.ordinary(self.learning_rate, "learning_rate", "0.01 is the default.", most="1")
 
-    def _bar(self) -> Any:
-        """A context that hears how much is done, and shows it where `verbose` asks for that."""
+    def _bar(self) -> AbstractContextManager[Callback]:
+        """A context whose callback shows progress where `verbose` asks for that."""
         return bar(type(self).__name__, shown=bool(self.verbose))
 
     def save(self, path: Any) -> None:

@@ -11,15 +11,16 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mtbayes.data.pieces import Block, rechunked
-from mtbayes.data.stream import is_streamed, open_features, open_stream
+from mtbayes.data.sources import is_streamed, open_features, open_stream
+from mtbayes.data.stream import rechunked
+from mtbayes.types import Rows
 
 _ROWS = 2**13  # at once; a hundred members answer each of them
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def blocks_of(estimator: Any, x: Any, y: Any = None, weight: Any = None) -> Iterator[Block]:
+def blocks_of(estimator: Any, x: Any, y: Any = None, weight: Any = None) -> Iterator[Rows]:
     """The rows of a data set, an array on disk or an iterator; its columns as in `fit`."""
     check_is_fitted(estimator)
     names = getattr(estimator, "feature_names_in_", None)

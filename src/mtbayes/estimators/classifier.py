@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from mtbayes.data.stream import is_streamed
+from mtbayes.data.sources import is_streamed
 from mtbayes.errors import InvalidInput
+from mtbayes.estimators.base import shown
 from mtbayes.estimators.blocks import blocks_of, by_blocks
-from mtbayes.estimators.recipe import Place
-from mtbayes.estimators.rows import Rows
 from mtbayes.estimators.supervised import Supervised
+from mtbayes.fitting.units import Labels
+from mtbayes.laws import WrongLabels
+from mtbayes.learners import Place
 from mtbayes.likelihoods import Categorical
-from mtbayes.mixtures import ClassPredictive
-from mtbayes.noise import WrongLabels
-from mtbayes.types import Array, FloatArray
+from mtbayes.predictives import ClassPredictive
+from mtbayes.types import Array, FloatArray, Rows
 
 _FEW_CLASSES = 50  # that may have less than two rows each
 
@@ -84,7 +84,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
     outlier_probability_ : probability that each training row's label is wrong, by a fit that has
         not seen it
     suspicion_ : the same if half of all rows were wrong; Bayes' rule makes it that of any share
-    held_out_ : probability of each class, [n, C], by a fit that has not seen the row
+    unseen_prediction_ : probability of each class, [n, C], by a fit that has not seen the row
     row_weight_ : how much each training row pulls at the final fit; 1 is the most
     score_path_ : the table behind the choice of t
     history_ : loss, data term and divergence along the final fit
@@ -101,6 +101,8 @@ class RobustClassifier(ClassifierMixin, Supervised):
     _law = WrongLabels
     _path = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     _risks = ("error", "log_t")
+
+    classes_ = shown("units", "targets", "classes")
 
     def fit(
         self,
@@ -120,29 +122,35 @@ class RobustClassifier(ClassifierMixin, Supervised):
         checkpoint : a folder; a fit that was killed goes on from there
         mesh : a `jax.sharding.Mesh`, whose devices share the rows of each step
         """
-        self._fit_any(X, y, sample_weight, Place.of(checkpoint, mesh))
+        self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh))
         return self
 
-    def _fit_rows(
-        self, x: Any, y: Any, sample_weight: Any, place: Place, classes: Any = None
-    ) -> None:
-        x, y = self._checked(x, y, reset=True)
+    def checked_rows(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
+        """Rows and labels by scikit-learn's rules; after the first fit all labels are known."""
+        x, y = self.checked(x, y, reset=reset)
         check_classification_targets(y)
-        classes = np.unique(y) if classes is None else classes
-        if len(classes) < 2:
+        if not reset:
+            self._check_known(y, self.classes_)
+        return x, y
+
+    def _labels(self, y: Array, classes: Any) -> Array:
+        labels = np.unique(y if classes is None else classes)
+        if len(labels) < 2:
             raise InvalidInput(
-                f"y must hold at least 2 classes, got 1 class: {_some(classes.tolist())}. "
+                f"y must hold at least 2 classes, got 1 class: {_some(labels.tolist())}. "
                 "There is nothing to tell apart."
+                if classes is None
+                else "classes must hold at least 2 labels, got 1. Name them all."
             )
-        if len(classes) > max(_FEW_CLASSES, len(y) // 2):
+        if classes is None and len(labels) > max(_FEW_CLASSES, len(y) // 2):
             raise InvalidInput(
-                f"y must hold several rows of most classes, got {len(classes)} classes in {len(y)} "
+                f"y must hold several rows of most classes, got {len(labels)} classes in {len(y)} "
                 "rows. Use RobustRegressor if y is a number, and merge rare classes if it is not."
             )
-        if self.warm_start and hasattr(self, "state_"):
-            self._check_same(classes, "y", "Set warm_start=False to start anew.")
-        self.classes_ = classes
-        self._fit(x, self._codes(y), sample_weight, place)
+        self._check_known(y, labels)
+        if self.warm_start and hasattr(self, "fitted_"):
+            self._check_same(labels, "y", "Set warm_start=False to start anew.")
+        return labels
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -151,21 +159,13 @@ class RobustClassifier(ClassifierMixin, Supervised):
 
         classes : all labels there will be, needed in the first call where y does not hold them
         """
-        first = not hasattr(self, "state_")
-        self._check_parameters()
-        x, y = self._checked(X, y, reset=first)
-        check_classification_targets(y)
-        if first:
-            self.classes_ = np.unique(y if classes is None else classes)
-        elif classes is not None:
+        self.check_parameters()
+        if not hasattr(self, "fitted_"):
+            self.fitted_ = self.learned(X, y, sample_weight, classes=classes)
+            return self
+        if classes is not None:
             self._check_same(np.unique(classes), "classes", "Name all of them in the first call.")
-        if len(self.classes_) < 2:
-            raise InvalidInput("classes must hold at least 2 labels, got 1. Name them all.")
-        codes = self._codes(y)
-        if first:
-            self._fit(x, codes, sample_weight, Place())
-        else:
-            self._go_on(x, codes, sample_weight)
+        self._go_on(*self.checked_rows(X, y, reset=False), sample_weight)
         return self
 
     def _check_same(self, classes: Array, name: str, remedy: str) -> None:
@@ -176,35 +176,24 @@ class RobustClassifier(ClassifierMixin, Supervised):
                 f"got {_some(classes.tolist())}. {remedy}"
             )
 
-    def _codes(self, y: Array) -> Array:
-        """Labels as whole numbers 0..C-1."""
-        known = set(self.classes_.tolist())
+    def _check_known(self, y: Array, classes: Array) -> None:
+        known = set(classes.tolist())
         unknown = [v for v in dict.fromkeys(y.tolist()) if v not in known]
         if unknown:
             raise InvalidInput(
                 f"y must hold labels seen before, got {_some(unknown)}. Known are "
-                f"{_some(self.classes_.tolist())}; partial_fit takes all of them as classes=[...]."
+                f"{_some(classes.tolist())}; partial_fit takes all of them as classes=[...]."
             )
-        return np.searchsorted(self.classes_, y)
 
-    def _likelihood(self) -> Categorical:
-        return Categorical(len(self.classes_))
+    def _likelihood(self, labels: Any) -> Categorical:
+        return Categorical(len(labels))
 
-    def _targets(self, y: Array) -> Array:
-        return self._coded(self._codes(y))
-
-    def _coded(self, y: Array) -> Array:
-        return np.asarray(y).astype(np.int32)
-
-    def _told(self, found: ClassPredictive) -> FloatArray:
-        return found.probs
-
-    def _no_law(self, rows: Rows) -> WrongLabels:
-        return WrongLabels()
+    def _target_units(self, rows: Rows, labels: Any) -> Labels:
+        return Labels(labels)
 
     def predictive(self, X: Any) -> ClassPredictive:
         """The predictive distribution of each row: probabilities, entropy, samples."""
-        result: ClassPredictive = self._predictive(X)
+        result: ClassPredictive = self._calibrated(X)
         return result
 
     @by_blocks
@@ -248,12 +237,11 @@ class RobustClassifier(ClassifierMixin, Supervised):
     @by_blocks
     def find_outliers(self, X: Any, y: Any) -> Outliers:
         """Which of new rows have a wrong label, and what it should be."""
-        check_is_fitted(self)
-        x, y = self._checked(X, y, reset=False)
-        codes = self._codes(y)
-        raw = self._raw(self.features_.apply(x))
-        suggested = self.law_.suggestion(raw, codes)
-        return Outliers(self.law_.outlier_probability(raw, codes), self.classes_[suggested])
+        found = self.judge(X, y)
+        given = self.checked_rows(X, y, reset=False)[1]
+        return Outliers(
+            found.outlier_probability, found.suggestion(given, found.outlier_probability)
+        )
 
 
 def _some(labels: list[Any]) -> str:

@@ -12,9 +12,8 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mtbayes import _check
-from mtbayes.data.pieces import Block
 from mtbayes.errors import InvalidInput
-from mtbayes.types import Array, FloatArray
+from mtbayes.types import Array, FloatArray, Rows
 
 # In scikit-learn's words.
 _TEXT = ("could not convert string", "bytes/strings")
@@ -28,7 +27,7 @@ def checked(
     estimator: Any, x: Any, *, images: bool, y_numeric: bool = False, **options: Any
 ) -> tuple[Any, ...]:
     """(X,) or (X, y) by scikit-learn's rules, X in double precision, and y too if `y_numeric`."""
-    if isinstance(x, Block):  # whose columns were chosen by their names
+    if isinstance(x, Rows):  # whose columns were chosen by their names
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             return checked(estimator, x.x, images=images, y_numeric=y_numeric, **options)

@@ -8,20 +8,19 @@ import jax
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
-from mtbayes.data.stream import is_streamed
+from mtbayes.data.sources import is_streamed
+from mtbayes.estimators.base import shown
 from mtbayes.estimators.blocks import blocks_of, by_blocks
 from mtbayes.estimators.classifier import Outliers, Uncertainty
-from mtbayes.estimators.recipe import Place
-from mtbayes.estimators.rows import Rows
-from mtbayes.estimators.scaling import Targets
 from mtbayes.estimators.supervised import Supervised
+from mtbayes.fitting.units import Targets
+from mtbayes.laws import WrongTargets
+from mtbayes.learners import Place
 from mtbayes.likelihoods import Gaussian
-from mtbayes.mixtures import GaussianPredictive
-from mtbayes.noise import WrongTargets
-from mtbayes.types import Array, FloatArray
+from mtbayes.predictives import GaussianPredictive
+from mtbayes.types import Array, FloatArray, Rows
 
 
 class RobustRegressor(RegressorMixin, Supervised):
@@ -41,7 +40,7 @@ class RobustRegressor(RegressorMixin, Supervised):
     ----------
     t_, contamination_, outlier_probability_, suspicion_, row_weight_, score_path_, history_ : as
         for `RobustClassifier`, of targets
-    held_out_ : mean and standard deviation, [n, 2], by a fit that has not seen the row
+    unseen_prediction_ : mean and standard deviation, [n, 2], by a fit that has not seen the row
 
     Examples
     --------
@@ -56,6 +55,8 @@ class RobustRegressor(RegressorMixin, Supervised):
     # Below .6 a Gaussian fits the middle of the noise alone, and tails pass for wrong rows.
     _path = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
     _risks = ("log_t",)
+
+    targets_ = shown("units", "targets")
 
     def __init__(
         self,
@@ -109,54 +110,37 @@ class RobustRegressor(RegressorMixin, Supervised):
         checkpoint : a folder; a fit that was killed goes on from there
         mesh : a `jax.sharding.Mesh`, whose devices share the rows of each step
         """
-        self._fit_any(X, y, sample_weight, Place.of(checkpoint, mesh))
+        self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh))
         return self
 
-    def _fit_rows(
-        self, x: Any, y: Any, sample_weight: Any, place: Place, classes: Any = None
-    ) -> None:
-        x, y = self._checked(x, y, reset=True, y_numeric=True)
-        self._fit(x, y, sample_weight, place)
+    def checked_rows(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
+        """Rows and targets by scikit-learn's rules."""
+        x, y = self.checked(x, y, reset=reset, y_numeric=True)
+        return x, y
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:
         """Learn from more rows: the posterior so far is the prior for them."""
-        first = not hasattr(self, "state_")
-        self._check_parameters()
-        x, y = self._checked(X, y, reset=first, y_numeric=True)
-        if first:
-            self._fit(x, y, sample_weight, Place())
+        self.check_parameters()
+        if not hasattr(self, "fitted_"):
+            self.fitted_ = self.learned(X, y, sample_weight)
         else:
-            self._go_on(x, y, sample_weight)
+            self._go_on(*self.checked_rows(X, y, reset=False), sample_weight)
         return self
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters that no fit can take."""
+        super().check_parameters()
         _check.known("noise", self.noise, ["by_input", "constant"])
 
-    def _begin(self, rows: Rows) -> None:
-        self.targets_ = Targets.of(rows.y, rows.weight)
-        super()._begin(rows)
-
-    def _likelihood(self) -> Gaussian:
+    def _likelihood(self, labels: Any) -> Gaussian:
         return Gaussian("by_input" if self.noise == "by_input" else "learned", floor=0.02)
 
-    def _targets(self, y: Array) -> Array:
-        return self._coded(_check.finite("y", y, "Drop such rows first."))
-
-    def _coded(self, y: Array) -> Array:
-        return self.targets_.apply(y).astype(np.float32)
-
-    def _told(self, found: GaussianPredictive) -> FloatArray:
-        both = np.stack([found.mean, found.std], axis=1)
-        with np.errstate(over="ignore"):  # of targets near 1e308
-            return self.targets_.scale * both + np.array([self.targets_.centre, 0.0])
-
-    def _no_law(self, rows: Rows) -> WrongTargets:
-        return WrongTargets.of_targets(rows.y, rows.weight)
+    def _target_units(self, rows: Rows, labels: Any) -> Targets:
+        return Targets.of(rows.y, rows.weight)
 
     def predictive(self, X: Any) -> GaussianPredictive:
         """The predictive distribution of each row, in the user's units: a mixture of Gaussians."""
-        found = self._predictive(X)
+        found = self._calibrated(X)
         scale = self.targets_.scale
         means = self.targets_.centre + scale * np.asarray(found.means, float)
         return GaussianPredictive(means, scale * np.asarray(found.stds, float))
@@ -164,7 +148,7 @@ class RobustRegressor(RegressorMixin, Supervised):
     @by_blocks
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of each row, and its standard deviation if asked for."""
-        found = self._predictive(X)
+        found = self._calibrated(X)
         mean = self.targets_.centre + self.targets_.scale * found.mean
         return (mean, self.targets_.scale * found.std) if return_std else mean
 
@@ -186,14 +170,14 @@ class RobustRegressor(RegressorMixin, Supervised):
     @by_blocks
     def log_prob(self, X: Any, y: Any) -> FloatArray:
         """Log density of targets y, [n]."""
-        found = self._predictive(X)
+        found = self._calibrated(X)
         z = self.targets_.apply(_check.finite("y", y, "Drop such rows first."))
         return np.asarray(found.log_prob(z) - np.log(self.targets_.scale))
 
     @by_blocks
     def uncertainty(self, X: Any) -> Uncertainty:
         """Variance of each row's target, split into noise and dispute among the members."""
-        found = self._predictive(X)
+        found = self._calibrated(X)
         with np.errstate(over="ignore"):  # the variance of 1e300 is no number
             return Uncertainty(
                 np.square(self.targets_.scale * np.sqrt(found.aleatoric)),
@@ -215,8 +199,5 @@ class RobustRegressor(RegressorMixin, Supervised):
     @by_blocks
     def find_outliers(self, X: Any, y: Any) -> Outliers:
         """Which of new rows have a wrong target, and what it should be."""
-        check_is_fitted(self)
-        x, y = self._checked(X, y, reset=False, y_numeric=True)
-        raw = self._raw(self.features_.apply(x))
-        probability = self.law_.outlier_probability(raw, self.targets_.apply(y))
-        return Outliers(probability, self.predict(X))
+        found = self.judge(X, y)
+        return Outliers(found.outlier_probability, found.alternative)

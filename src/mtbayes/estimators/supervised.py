@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from mtbayes import _check
-from mtbayes.data.stream import is_streamed
+from mtbayes.data.sources import is_streamed, open_stream
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
-from mtbayes.estimators.base import DRAWS, ENOUGH, Robust
-from mtbayes.estimators.certificate import certify
-from mtbayes.estimators.choice import Choice, choose
-from mtbayes.estimators.influence import Harm, forget, harm, remember
-from mtbayes.estimators.progress import in_words
-from mtbayes.estimators.recipe import Place, history
-from mtbayes.estimators.rows import Rows, distinct
-from mtbayes.estimators.scaling import Features
-from mtbayes.estimators.streamed import fit_stream
+from mtbayes.estimators.base import Robust, shown
+from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
+from mtbayes.fitting.certificate import Parts, certify
+from mtbayes.fitting.harm import Harm, harm, remember
+from mtbayes.fitting.units import Features
+from mtbayes.learners import Place
+from mtbayes.learners.network import NetworkLearner
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
-from mtbayes.posteriors import Mixture, Prior, mean_field, prior
-from mtbayes.predictive import predictive
-from mtbayes.theory.bounds import Bound
-from mtbayes.types import Array, FloatArray, Solution
+from mtbayes.posteriors import Mixture, mean_field
+from mtbayes.solve.devices import Devices
+from mtbayes.solve.feed import check_size
+from mtbayes.theory.bounds import Bound, log_t_span
+from mtbayes.types import Array, Rows
 
 POSTERIORS: dict[str, Callable[[], Mixture]] = {
     "mean_field": mean_field,
     "mixture": lambda: Mixture(5),
 }
 NETWORKS = ["mlp", "cnn"]
-_FEW_DRAWS = 30  # for a weight of each training row
-_PRIOR = 2.0  # standard deviation of a weight, in units of 1/√inputs
 
 
 class Supervised(Robust):
@@ -49,6 +44,10 @@ class Supervised(Robust):
 
     _risks: ClassVar[tuple[str, ...]]
     """Losses that `certify` can bound, the usual one first."""
+
+    state_ = shown("state")
+    suspicion_ = shown("training", "suspicion")
+    unseen_prediction_ = shown("training", "prediction")
 
     def __init__(
         self,
@@ -89,176 +88,110 @@ class Supervised(Robust):
     # What a subclass says.
 
     @abstractmethod
-    def _likelihood(self) -> Any:
+    def _likelihood(self, labels: Any) -> Any:
         """The likelihood, whose outputs the network must have."""
 
     @abstractmethod
-    def _fit_rows(
-        self, x: Any, y: Any, sample_weight: Any, place: Place, classes: Any = None
-    ) -> None:
-        """Learn from rows in memory; classes: the labels there are, where y may lack some."""
+    def checked_rows(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
+        """Rows and targets by scikit-learn's rules."""
+
+    def _labels(self, y: Array, classes: Any) -> Any:
+        """All labels there are, where targets have any; classes: those that a user names."""
 
     @abstractmethod
-    def _targets(self, y: Array) -> Array:
-        """A user's targets as the likelihood takes them."""
-
-    @abstractmethod
-    def _coded(self, y: Array) -> Array:
-        """Targets that `_fit` takes as the likelihood takes them."""
-
-    @abstractmethod
-    def _told(self, found: Any) -> FloatArray:
-        """A calibrated predictive as numbers in the user's units, a row each."""
-
-    @abstractmethod
-    def _no_law(self, rows: Rows) -> Any:
-        """The law when rows are too few to learn one."""
+    def _target_units(self, rows: Rows, labels: Any) -> Any:
+        """What targets are learned in."""
 
     # Fitting.
 
-    def _fit_any(self, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
+    def _learn_from(self, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
         """Learn from rows in memory or elsewhere."""
-        self._check_parameters()
-        learn = partial(fit_stream, self) if is_streamed(x) else self._fit_rows
-        learn(x, y, sample_weight, place)
+        self.check_parameters()
+        with self._bar() as callback:
+            place = place._replace(callback=callback)
+            if is_streamed(x):
+                self._learn_stream(x, y, sample_weight, place)
+            else:
+                self.fitted_ = self.learned(x, y, sample_weight, place)
 
-    def _fit(self, x: Array, y: Array, sample_weight: Any, place: Place) -> None:
-        """Learn from checked rows; y as the user gave it, in one shape."""
-        weight = inputs.weights(sample_weight, x)
-        remember(self, x, y, weight)
-        rows, inverse = distinct(x, y, weight)
-        warm = self.warm_start and hasattr(self, "state_")
-        if not warm:
-            self._begin(rows)
-        elif self._model(rows.x.shape[1:]) != self.model_:
+    def learned(
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any = None,
+        place: Place = Place(),
+        classes: Any = None,
+        below: float | None = None,
+    ) -> Fitted:
+        """What is learned from rows in memory; below: which a chosen t must be."""
+        x, y = self.checked_rows(x, y, reset=True)
+        rows = Rows(x, y, inputs.weights(sample_weight, x))
+        before = self.fitted_ if self.warm_start and hasattr(self, "fitted_") else None
+        labels = self._labels(y, classes)
+        learner = self._learner(rows.x.shape[1:], labels)
+
+        def units(own: Rows) -> Units:
+            features = Features.of(own.x, own.weight)
+            return Units(features, self._target_units(own, labels))
+
+        if before is not None and learner.model != getattr(before.learner, "model", None):
             raise InvalidInput(
                 "X must have the columns, and network and hidden the values, of the first fit when "
                 "warm_start=True. Set warm_start=False to start anew."
             )
-        rows = Rows(self.features_.apply(rows.x), self._coded(rows.y), rows.weight)
-        start = jax.tree.map(jnp.asarray, self.state_) if warm else None
-        self._tell_about(x, y, inverse, *self._learn(rows, place, start))
+        fitted = learn(
+            [Option(learner, self._candidates(below))],
+            rows,
+            units if before is None else before.units,
+            self._law,
+            jax.random.key(self._seed()),
+            place,
+            None if before is None else before.state,
+        )
+        remember(fitted, rows)
+        return fitted
 
-    def _begin(self, rows: Rows) -> None:
-        """Set the units, and the network for them."""
-        self.features_ = Features.of(rows.x, rows.weight)
-        self.input_shape_ = rows.x.shape[1:]
-        self._rebuild()
+    def _learner(self, shape: tuple[int, ...], labels: Any) -> NetworkLearner:
+        """The network for rows of a shape."""
+        likelihood = self._likelihood(labels)
+        model = Model(self._network(shape, likelihood.outputs), likelihood)
+        return self._by_gradients(model, POSTERIORS[self.posterior]())
 
-    def _rebuild(self) -> None:
-        """The model, from parameters and what `_begin` has set."""
-        self.model_ = self._model(self.input_shape_)
+    def _learn_stream(self, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
+        """Learn from a data set, an array on disk or an iterator of record batches."""
+        stream = open_stream(x, y, sample_weight)
+        large = len(stream) > streamed.SAMPLE
+        if len(stream) > max(streamed.SAMPLE, self.batch_size):  # said now, not after the folds
+            check_size(self.batch_size, stream.lanes, Devices.of(place.mesh))
+        seed = self._seed()
+        which, sample, labels = streamed.survey(stream, seed, classes=is_classifier(self))
+        share = 0.5 if large else 1.0
+        here = place.part(0.0, share)
+        fitted = self.learned(sample.x, sample.y, sample.weight, here, labels)
+        if large:
+            here = place.part(share, 1 - share)
+            fitted = streamed.all_rows(fitted, stream, sample, seed, here)
+        self.fitted_, self.sampled_ = fitted, which
+        if stream.names is not None:
+            self.feature_names_in_ = np.array(stream.names, object)
 
-    def _model(self, shape: tuple[int, ...]) -> Model:
-        return Model(self._network(shape), self._likelihood())
+    def fit_sample(self, x: Any, y: Any, classes: Any = None, checkpoint: Any = None) -> Any:
+        """Learn from rows in memory that are a sample of others.
 
-    def _learn(
-        self, rows: Rows, place: Place, start: Any
-    ) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Choose t, and fit all rows with it; what is known about each row, and its weight."""
-        key = jax.random.key(check_random_state(self.random_state).randint(2**31))
-        recipe = self._recipe(len(rows.y), self._prior())._replace(mesh=place.mesh)
-        candidates = self._candidates
-        with self._bar() as tell:
-            chosen: Choice | None = None
-            if len(rows.y) >= ENOUGH:
-                chosen = choose(
-                    recipe,
-                    rows,
-                    candidates,
-                    jax.random.fold_in(key, 0),
-                    place=place,
-                    tell=lambda share: tell(0.6 * share),
-                )
-            t = candidates[0] if chosen is None else chosen.t
-            solution = recipe.settled(
-                rows,
-                t,
-                jax.random.fold_in(key, 1),
-                start=start,
-                place=place,
-                callback=lambda p: tell(0.6 + 0.4 * p.share, in_words(p.terms)),
-            )
-        self.t_ = t
-        self._keep(solution)
-        self.members_ = np.asarray(jax.random.key_data(jax.random.fold_in(key, 2)))
-        self.score_path_ = [] if chosen is None else chosen.table
-        self.law_ = self._no_law(rows) if chosen is None else chosen.law
-        unseen = self._raw(rows.x) if chosen is None else chosen.unseen
-        self.contamination_ = self.law_.contamination(unseen, rows.y, rows.weight)
-        return self._judged(unseen, rows.y), self._pull(rows)
-
-    def _keep(self, solution: Solution) -> None:
-        """What the final fit has found."""
-        if not solution.status.converged:
-            warnings.warn(str(solution.status), ConvergenceWarning, stacklevel=5)
-        self.status_ = str(solution.status)
-        self.history_ = history(solution)
-        self.state_ = jax.tree.map(np.asarray, solution.state)
-
-    def _pull(self, rows: Rows) -> FloatArray:
-        """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1."""
-        log_prob = self._raw(rows.x, draws=_FEW_DRAWS).log_prob(rows.y)
-        return np.exp((1 - self.t_) * (log_prob - log_prob.max()))
-
-    def _judged(self, unseen: Any, y: Array) -> dict[str, FloatArray]:
-        """Attributes that tell of rows with targets y, by a predictive that has not seen them."""
-        return {
-            "outlier_probability_": self.law_.outlier_probability(unseen, y),
-            "suspicion_": self.law_.at(0.5).outlier_probability(unseen, y),
-            "held_out_": self._told(self.law_.calibrated(unseen)),
-        }
-
-    def _tell_about(
-        self, x: Array, y: Array, inverse: Array, judged: dict[str, FloatArray], weight: FloatArray
-    ) -> None:
-        """What is known about the training rows, in the order they came in."""
-        told = {name: values[inverse] for name, values in judged.items()}
-        told["row_weight_"] = weight[inverse]
-        left_out = inverse < 0
-        if left_out.any():  # rows of weight 0: no fit has seen them
-            raw = self._raw(self.features_.apply(x[left_out]))
-            for name, values in self._judged(raw, self._coded(y[left_out])).items():
-                told[name][left_out] = values
-            told["row_weight_"][left_out] = 0.0
-        for name, values in told.items():
-            setattr(self, name, values)
+        classes : all labels there are, where the sample may lack some
+        """
+        self.check_parameters()
+        with self._bar() as callback:
+            place = Place.of(checkpoint, None)._replace(callback=callback)
+            self.fitted_ = self.learned(x, y, None, place, classes)
+        return self
 
     def _go_on(self, x: Array, y: Array, sample_weight: Any) -> None:
         """More rows: judged by the posterior so far, which then is their prior."""
-        weight = inputs.weights(sample_weight, x)
-        forget(self)
-        merged, inverse = distinct(x, y, weight)
-        rows = Rows(self.features_.apply(merged.x), self._coded(merged.y), merged.weight)
-        raw = self._raw(rows.x)
-        recipe = self._recipe(len(rows.y), self._posterior_as_prior())
-        self.contamination_ = self.law_.contamination(raw, rows.y, rows.weight)
-        judged = self._judged(raw, rows.y)
-        solution = recipe.fit(
-            rows,
-            self.t_,
-            check_random_state(self.random_state).randint(2**31),
-            epochs=max(1, recipe.epochs // 3),
-            pace=0.3,
-            start=jax.tree.map(jnp.asarray, self.state_),
-        )
-        self.state_ = jax.tree.map(np.asarray, solution.state)
-        self._tell_about(x, y, inverse, judged, self._pull(rows))
+        rows = Rows(x, y, inputs.weights(sample_weight, x))
+        self.fitted_ = further(self.fitted_, rows, self._seed())
 
-    def _posterior(self) -> Mixture:
-        return POSTERIORS[self.posterior]()
-
-    def _prior(self) -> Prior:
-        return prior(0.0, _PRIOR * self.model_.scale())
-
-    def _posterior_as_prior(self) -> Prior:
-        """One Gaussian with the posterior's means and variances."""
-        mean, std = np.asarray(self.state_.mean), np.exp(np.asarray(self.state_.log_std))
-        variance = np.mean(std**2, axis=0) + np.var(mean, axis=0)
-        return prior(jnp.asarray(mean.mean(axis=0)), jnp.asarray(np.sqrt(variance)))
-
-    def _network(self, shape: tuple[int, ...]) -> Any:
-        outputs = self._likelihood().outputs
+    def _network(self, shape: tuple[int, ...], outputs: int) -> Any:
         if isinstance(self.network, str):
             if self.network == "mlp":
                 return mlp((*shape, *self.hidden, outputs))
@@ -273,16 +206,46 @@ class Supervised(Robust):
         y: Any = None,
         *,
         sample_weight: Any = None,
-        draws: int = 50,
+        members: int = 50,
         curvature: Any = None,
     ) -> Harm:
         """Training rows ranked by the harm they do to the loss of test rows that are trusted.
 
         X, y, sample_weight : the rows of `fit`, needed where the estimator was loaded or copied
-        draws : members by which the loss is computed
+        members : how many the loss is computed by
         curvature : a `mtbayes.theory.curvature.Curvature`; Gauss-Newton, damped, by default
         """
-        return harm(self, (X_test, y_test), (X, y), sample_weight, draws, curvature)
+        check_is_fitted(self)
+        train = self._training_rows(X, y, sample_weight)
+        test = self.checked_rows(X_test, y_test, reset=False)
+        with self._bar() as callback:
+            return harm(
+                self.fitted_,
+                test,
+                train,
+                members=members,
+                curvature=curvature,
+                callback=callback,
+            )
+
+    def _training_rows(self, x: Any, y: Any, sample_weight: Any) -> Rows | None:
+        """The rows of the fit as they are passed; None where none are."""
+        count = len(self.outlier_probability_)
+        if x is None and y is None:
+            if sample_weight is not None:
+                raise InvalidInput(
+                    "sample_weight must come with X and y, the rows of `fit`; without them the "
+                    "weights of `fit` are taken."
+                )
+            return None
+        if x is None or y is None:
+            raise InvalidInput("X and y must be passed together, the rows of `fit`, or neither.")
+        x, y = self.checked_rows(x, y, reset=False)
+        if len(x) != count:
+            raise InvalidInput(
+                f"X must be the {count} rows of `fit`, got {len(x)}. Pass them all, in any order."
+            )
+        return Rows(x, y, _check.row_weights(sample_weight, count))
 
     def certify(
         self,
@@ -309,14 +272,28 @@ class Supervised(Robust):
         """
         risk = self._risks[0] if risk is None else risk
         _check.known("risk", risk, list(self._risks))
-        return certify(self, X, y, confidence, prior_fraction, risk, of)
+        if risk == "log_t" and self.t != "auto":
+            log_t_span(float(self.t))
+        self.check_parameters()
+        key = jax.random.key(self._seed())
+        own = clone(self).set_params(warm_start=False)
+        rows, targets = own.checked_rows(X, y, reset=True)
+        parts = Parts.of(rows, targets, prior_fraction, key)
+        first = own.learned(
+            _safe_indexing(X, parts.learn),
+            _safe_indexing(y, parts.learn),
+            below=1.0 if risk == "log_t" else None,
+        )
+        bound = certify(first, rows, targets, parts, confidence, risk, of, key)
+        own.fitted_ = bound.predictor
+        return replace(bound, predictor=own)
 
     # Input.
 
     def _takes_images(self) -> bool:
         return not (isinstance(self.network, str) and self.network == "mlp")
 
-    def _checked(self, x: Any, *targets: Any, reset: bool, **options: Any) -> Any:
+    def checked(self, x: Any, *targets: Any, reset: bool, **options: Any) -> Any:
         """X, or X and y, by scikit-learn's rules; images get an axis for their channels."""
         images = self._takes_images()
         if targets:
@@ -326,8 +303,9 @@ class Supervised(Robust):
             rows = rows[..., None]
         return (rows, *rest) if rest else rows
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters that no fit can take."""
+        super().check_parameters()
         _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
         _check.known("posterior", self.posterior, list(POSTERIORS))
         if isinstance(self.network, str):
@@ -346,22 +324,15 @@ class Supervised(Robust):
 
     # Predicting.
 
-    def _raw(self, x: Array, draws: int = DRAWS) -> Any:
-        """The predictive in the network's units, not calibrated."""
-        return predictive(
-            self.model_,
-            self._posterior(),
-            jax.tree.map(jnp.asarray, self.state_),
-            x,
-            key=jax.random.wrap_key_data(jnp.asarray(self.members_)),
-            draws=draws,
-        )
-
-    def _predictive(self, x: Any) -> Any:
-        """The calibrated predictive of a user's rows, in the network's units."""
+    def _calibrated(self, x: Any) -> Any:
+        """The calibrated predictive of a user's rows, in the learner's units."""
         check_is_fitted(self)
-        rows = self._checked(x, reset=False)
-        return self.law_.calibrated(self._raw(self.features_.apply(rows)))
+        return self.fitted_.calibrated(self.checked(x, reset=False))
+
+    def judge(self, x: Any, y: Any) -> Judgement:
+        """What is said of rows that were not fitted: which are wrong, and what they should be."""
+        check_is_fitted(self)
+        return self.fitted_.judge(*self.checked_rows(x, y, reset=False))
 
 
 def _cnn(shape: tuple[int, ...], hidden: tuple[int, ...], outputs: int) -> Stack:

@@ -1,7 +1,7 @@
 """The paper's experiments: frozen specs, numbers written to files, no pictures.
 
-Every experiment has `about`, one line, and `run(out, tell, how)`: it writes its numbers below
-`out / NAME` and reports progress through `tell(share_done, what)`; `how` is a `How(full, seeds,
+Every experiment has `about`, one line, and `run(out, callback, how)`: it writes its numbers below
+`out / NAME` and reports its `Progress` to the callback; `how` is a `How(full, seeds,
 jobs)`. Most are a `Study` of `runner.py`, and a new one is a file that holds
 
 - a cell, a frozen dataclass of plain settings (numbers, texts, tuples of them) with `label`, `cost`
@@ -13,19 +13,19 @@ jobs)`. Most are a `Study` of `runner.py`, and a new one is a file that holds
 and a line in EXPERIMENTS here and in REPORTS of `mtbayes.report`. The runner writes
 `out/NAME/results.csv`, the tidy rows of all cells; `out/NAME/TABLE.csv` for every table that cells
 give, joined over cells; and `out/NAME/run.json`, the spec, versions and seconds. Read them back
-with `tidy.read_rows` and `tidy.read_table`. A cell's own file is `out/cells/KEY.json`.
+with `results.read_rows` and `results.read_table`. A cell's own file is `out/cells/KEY.json`.
 """
 
-from mtbayes.experiments import housing, images, influence, multimodal, prior, tlog, toy
+from mtbayes.experiments import housing, images, multimodal, prior, pull, tlog, toy
+from mtbayes.experiments.results import COLUMNS, Row
 from mtbayes.experiments.runner import Found, How, Plain, Study
-from mtbayes.experiments.tidy import COLUMNS, Row, Tell
 
 EXPERIMENTS: dict[str, Plain | Study] = {
     "toy": Plain(
         "A model too simple and one outlier (Fig. 1, 9, Tables I, III)", toy.run, toy.quick
     ),
     "tlog": Plain("The log_t loss against the probability given (Fig. 2)", tlog.run),
-    "influence": Plain("The pull of a row against where it lies (Fig. 3)", influence.run),
+    "influence": Plain("The pull of a row against where it lies (Fig. 3)", pull.run),
 } | {
     study.name: study
     for study in (
@@ -41,4 +41,4 @@ EXPERIMENTS: dict[str, Plain | Study] = {
 }
 """Every experiment by its name on the command line."""
 
-__all__ = ["COLUMNS", "EXPERIMENTS", "Found", "How", "Plain", "Row", "Study", "Tell"]
+__all__ = ["COLUMNS", "EXPERIMENTS", "Found", "How", "Plain", "Row", "Study"]

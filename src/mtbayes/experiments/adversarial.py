@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mtbayes.draws import Draws, Points
+from mtbayes.members import Members, Points
 from mtbayes.models import Model
 from mtbayes.types import Array
 
@@ -47,7 +47,7 @@ class Adversarial:
         """The model's."""
         self.model.check(x, y)
 
-    def log_lik(self, draws: Draws, x: Array, y: Array) -> Array:
+    def log_lik(self, members: Members, x: Array, y: Array) -> Array:
         """The mean of log p_θ(y_i | x_i) and log p_θ(y_i | x_i moved), as [S, n]."""
 
         def member(theta: Array) -> Array:
@@ -58,8 +58,8 @@ class Adversarial:
             moved = jax.lax.stop_gradient(x - self.step * jnp.sign(slope))
             return 0.5 * (own(x) + own(moved))
 
-        return jax.vmap(member)(draws.part(0, self.size))
+        return jax.vmap(member)(members.part(0, self.size))
 
-    def log_power_integral(self, draws: Draws, x: Array, power: float) -> Array:
+    def log_power_integral(self, members: Members, x: Array, power: float) -> Array:
         """The model's."""
-        return self.model.log_power_integral(draws, x, power)
+        return self.model.log_power_integral(members, x, power)

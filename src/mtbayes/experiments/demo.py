@@ -11,8 +11,6 @@ they are not told of the noise, so that much of their ECE and NLL is the noise i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,15 +22,17 @@ from sklearn.model_selection import train_test_split
 from mtbayes.criteria import Criterion
 from mtbayes.data.contamination import flip_labels
 from mtbayes.estimators import RobustClassifier
-from mtbayes.estimators.scaling import Features
-from mtbayes.experiments.tidy import Row, Tell, write_columns, write_rows
+from mtbayes.experiments.results import Row, write_columns, write_rows
+from mtbayes.fitting.units import Features
+from mtbayes.learners import Place
 from mtbayes.likelihoods import Categorical
 from mtbayes.metrics import expected_calibration_error, reliability
-from mtbayes.mixtures import ClassPredictive
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import Particles, Posterior, mean_field, prior
-from mtbayes.predictive import predictive
+from mtbayes.predicting import predictive
+from mtbayes.predictives import ClassPredictive
+from mtbayes.progress import Callback, Progress, part
 from mtbayes.solve import fit
 from mtbayes.types import Array, BoolArray
 
@@ -50,7 +50,7 @@ _WEAK = 1e9  # beta: the prior counts for nothing
 _PRIOR = 2.0  # standard deviation of a weight in units of 1/√inputs, as in RobustClassifier
 
 
-class Method(NamedTuple):
+class Rival(NamedTuple):
     """A way to learn beside ours."""
 
     name: str
@@ -63,12 +63,12 @@ class Method(NamedTuple):
 
 
 RIVALS = (
-    Method("plain network", Particles(1), Criterion(m=1, t=1.0, beta=_WEAK), 0.1, True),
-    Method("deep ensemble", Particles(10), Criterion(m=1, t=1.0, beta=_WEAK), 0.13, True),
-    Method("Bayes", mean_field(), Criterion(m=1, t=1.0, beta=1.0), 0.1, False),
+    Rival("plain network", Particles(1), Criterion(m=1, t=1.0, beta=_WEAK), 0.1, True),
+    Rival("deep ensemble", Particles(10), Criterion(m=1, t=1.0, beta=_WEAK), 0.13, True),
+    Rival("Bayes", mean_field(), Criterion(m=1, t=1.0, beta=1.0), 0.1, False),
 )
 OURS = "ours"
-METHODS = (*(rival.name for rival in RIVALS), OURS)
+NAMES = (*(rival.name for rival in RIVALS), OURS)
 
 
 class Digits(NamedTuple):
@@ -93,12 +93,12 @@ def digits(seed: int = SEED) -> Digits:
     return Digits(x[train], dirty.data, y[train], dirty.touched, train, x[test], y[test], seed)
 
 
-def run(out: Path, tell: Tell, seed: int = SEED) -> None:
+def run(out: Path, callback: Callback, seed: int = SEED) -> None:
     """Write the measures, reliability diagrams and most suspicious digits below `out/demo`."""
     folder = out / "demo"
     folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be written shows up now
     data = digits(seed)
-    learned, early, model = learn(data, EPOCHS, tell)
+    learned, early, model = learn(data, EPOCHS, callback)
     criteria = {rival.name: rival.criterion for rival in RIVALS} | {OURS: _criterion(model)}
     rows, diagrams = [], {}
     for name, found in learned.items():
@@ -109,12 +109,12 @@ def run(out: Path, tell: Tell, seed: int = SEED) -> None:
         if name == OURS:
             measured |= _found(model, data)
         rows += [_row(name, criteria[name], seed, *each) for each in measured.items()]
-        for part, values in reliability(found.probs, data.test_y, BINS)._asdict().items():
-            diagrams[f"{name} {part}"] = values
+        for column, values in reliability(found.probs, data.test_y, BINS)._asdict().items():
+            diagrams[f"{name} {column}"] = values
     write_rows(folder / "results.csv", rows)
     write_columns(folder / "reliability.csv", diagrams)
     write_columns(folder / "suspects.csv", suspects(model, data))
-    tell(1.0, "done")
+    callback(Progress(1.0, "done"))
 
 
 class Learned(NamedTuple):
@@ -126,26 +126,25 @@ class Learned(NamedTuple):
     model: RobustClassifier
 
 
-def learn(data: Digits, epochs: int, tell: Tell) -> Learned:
+def learn(data: Digits, epochs: int, callback: Callback) -> Learned:
     """Fit all methods, each for so many epochs."""
     learned: dict[str, ClassPredictive] = {}
     early: dict[str, ClassPredictive] = {}
     done = 0.0
     for rival in RIVALS:
         share = rival.share * (0.6 if rival.early else 1.0)
-        heard = _part(tell, done, share, rival.name)
-        heard(0.0)
+        heard = part(callback, done, share, rival.name)
+        heard(Progress(0.0))
         learned[rival.name] = _rival(rival, data, epochs, heard)
         if rival.early:
             rest = rival.share - share
-            heard = _part(tell, done + share, rest, f"{rival.name}, stopped early")
+            heard = part(callback, done + share, rest, f"{rival.name}, stopped early")
             early[rival.name] = _rival(rival, data, stopped_after(epochs), heard)
         done += rival.share
-    heard = _part(tell, done, 1 - done, f"{OURS}, and its choice of t")
-    heard(0.0)
-    model = _Watched(hidden=(HIDDEN,), epochs=epochs, random_state=data.seed)
-    model.heard = heard
-    model.fit(data.x, data.given)
+    heard = part(callback, done, 1 - done, f"{OURS}, and its choice of t")
+    heard(Progress(0.0))
+    model = RobustClassifier(hidden=(HIDDEN,), epochs=epochs, random_state=data.seed)
+    model.fitted_ = model.learned(data.x, data.given, place=Place(callback=heard))
     learned[OURS] = model.predictive(data.test_x)
     return Learned(learned, early, model)
 
@@ -169,19 +168,7 @@ def suspects(model: RobustClassifier, data: Digits) -> dict[str, Any]:
     }
 
 
-class _Watched(RobustClassifier):
-    """Tells a function how far the fit has come, instead of a bar of its own."""
-
-    heard: Callable[[float], None]
-
-    @contextmanager
-    def _bar(self) -> Iterator[Callable[..., None]]:
-        yield lambda share, _words="": self.heard(share)
-
-
-def _rival(
-    rival: Method, data: Digits, epochs: int, heard: Callable[[float], None]
-) -> ClassPredictive:
+def _rival(rival: Rival, data: Digits, epochs: int, callback: Callback) -> ClassPredictive:
     units = Features.of(data.x)
     model = Model(mlp((SIDE * SIDE, HIDDEN, CLASSES)), Categorical(CLASSES))
     solution = fit(
@@ -193,16 +180,11 @@ def _rival(
         posterior=rival.posterior,
         prior=prior(0.0, _PRIOR * model.scale()),
         epochs=epochs,
-        callback=lambda progress: heard(progress.epoch / progress.epochs),
+        callback=callback,
     )
     rows, key = units.apply(data.test_x), jax.random.key(data.seed + 1)
     found: ClassPredictive = predictive(model, rival.posterior, solution.state, rows, key=key)
     return found
-
-
-def _part(tell: Tell, begin: float, share: float, what: str) -> Callable[[float], None]:
-    """Progress of a part of the whole."""
-    return lambda inner: tell(begin + share * inner, what)
 
 
 def _measures(found: ClassPredictive, y: Array) -> dict[str, float]:
@@ -234,7 +216,9 @@ def _found(model: RobustClassifier, data: Digits) -> dict[str, float]:
 
 def _criterion(model: RobustClassifier) -> Criterion:
     """The criterion of ours, with the t that it chose."""
-    return model._recipe(len(model.outlier_probability_), model._prior()).criterion(model.t_)
+    learner: Any = model.fitted_.learner
+    found: Criterion = learner.criterion(model.t_)
+    return found
 
 
 def _row(name: str, criterion: Criterion, seed: int, metric: str, value: float) -> Row:

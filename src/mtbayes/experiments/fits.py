@@ -12,7 +12,7 @@ from mtbayes.criteria import Objective
 from mtbayes.experiments.methods import METHODS
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, prior
-from mtbayes.predictive import predictive
+from mtbayes.predicting import predictive
 from mtbayes.solve import sweep
 from mtbayes.types import Array, BoolArray
 
@@ -36,10 +36,10 @@ class Fit(NamedTuple):
     state: Any
     model: LogLik
 
-    def predict(self, x: Array, seed: int, draws: int) -> Any:
+    def predict(self, x: Array, seed: int, members: int) -> Any:
         """Its predictive for rows x."""
         key = jax.random.key(1000 + seed)
-        return predictive(self.model, self.posterior, self.state, x, key=key, draws=draws)
+        return predictive(self.model, self.posterior, self.state, x, key=key, members=members)
 
     @property
     def settings(self) -> tuple[float, float, float, float]:
@@ -54,7 +54,7 @@ def trained(
     rows: Rows,
     *,
     m: int,
-    temperatures: tuple[float, ...],
+    t_grid: tuple[float, ...],
     trust: float,
     seed: int,
     epochs: int,
@@ -63,7 +63,7 @@ def trained(
 ) -> Iterator[Fit]:
     """A fit for each t, all t that one program can serve at once; for one t if it has none."""
     how = METHODS[method]
-    values = temperatures if how.swept else (1.0,)
+    values = t_grid if how.swept else (1.0,)
     groups: dict[Objective, list[tuple[float, Objective]]] = {}
     for t in values:
         criterion = how.criterion(m, t, trust)

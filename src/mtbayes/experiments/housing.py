@@ -13,19 +13,19 @@ import numpy as np
 
 from mtbayes.data import datasets
 from mtbayes.data.contamination import replace_targets
-from mtbayes.estimators.scaling import Features
 from mtbayes.experiments.adversarial import Adversarial
 from mtbayes.experiments.fits import Fit, Rows, some, trained
 from mtbayes.experiments.methods import DEEP, GIBBS, METHODS, ROBUST
+from mtbayes.experiments.results import Row
 from mtbayes.experiments.runner import Found, Study
-from mtbayes.experiments.tidy import Row
+from mtbayes.fitting.units import Features
 from mtbayes.likelihoods import Gaussian
 from mtbayes.models import Model
 from mtbayes.networks import housing_mlp, mlp
 
 STD = 0.1
 EPSILONS = (0.0, 0.1, 0.2, 0.3)
-TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(11))
+T_GRID = tuple(round(0.1 * i, 1) for i in range(11))
 LEARNED = "deep ensemble, learned variance"
 """As its authors have it for regression: a variance for each input."""
 ADVERSARIAL = f"{LEARNED}, adversarial"
@@ -45,13 +45,13 @@ class HousingCell:
 
     method: str
     m: int
-    temperatures: tuple[float, ...]
+    t_grid: tuple[float, ...]
     trust: float
     epsilon: float
     rows: int | None
     epochs: int
     learning_rate: float
-    draws: int
+    members: int
     seed: int
 
     @property
@@ -62,7 +62,7 @@ class HousingCell:
     @property
     def cost(self) -> float:
         """Fits, and a compilation."""
-        return 2 + len(self.temperatures)
+        return 2 + len(self.t_grid)
 
     def run(self) -> Found:
         """Train and measure."""
@@ -74,7 +74,7 @@ class HousingCell:
             Adversarial(model, STEP) if self.method == ADVERSARIAL else model,
             rows,
             m=self.m,
-            temperatures=self.temperatures,
+            t_grid=self.t_grid,
             trust=self.trust,
             seed=self.seed,
             epochs=self.epochs,
@@ -84,16 +84,16 @@ class HousingCell:
         return Found([self._row(fit, *each) for fit in plain for each in self._measured(fit, rows)])
 
     def _measured(self, fit: Fit, rows: Rows) -> list[tuple[str, float]]:
-        return list(measured(fit, rows, self.seed, self.draws).items())
+        return list(measured(fit, rows, self.seed, self.members).items())
 
     def _row(self, fit: Fit, metric: str, value: float) -> Row:
         tags = ("housing", self.method, "california")
         return Row(*tags, *fit.settings, self.epsilon, self.seed, metric, value)
 
 
-def measured(fit: Fit, rows: Rows, seed: int, draws: int) -> dict[str, float]:
+def measured(fit: Fit, rows: Rows, seed: int, members: int) -> dict[str, float]:
     """NLL and root mean squared error on clean rows."""
-    found = fit.predict(rows.test_x, seed, draws)
+    found = fit.predict(rows.test_x, seed, members)
     return {
         "nll": -float(np.mean(found.log_prob(rows.test_y))),
         "rmse": float(np.sqrt(np.mean((found.mean - rows.test_y) ** 2))),
@@ -120,7 +120,7 @@ class HousingSpec:
     rows: int | None
     epochs: int
     seeds: int
-    rival_temperatures: tuple[float, ...]
+    rival_t_grid: tuple[float, ...]
     rival_epsilons: tuple[float, ...]
     rivals: tuple[str, ...] = (
         LEARNED,
@@ -128,34 +128,33 @@ class HousingSpec:
         *(name for name in METHODS if name not in (ROBUST, GIBBS, DEEP)),
     )
     methods: tuple[str, ...] = (ROBUST, GIBBS, DEEP)
-    temperatures: tuple[float, ...] = TEMPERATURES
+    t_grid: tuple[float, ...] = T_GRID
     epsilons: tuple[float, ...] = EPSILONS
     m: int = 5
     trust: float = 5.0
     learning_rate: float = 0.01
-    draws: int = 100
+    members: int = 100
 
     def cells(self) -> list[HousingCell]:
         """Seed by seed, so that a run that is stopped has whole seeds."""
-        plans = [(m, e, self.temperatures) for m, e in product(self.methods, self.epsilons)]
+        plans = [(m, e, self.t_grid) for m, e in product(self.methods, self.epsilons)]
         plans += [
-            (name, e, self.rival_temperatures)
-            for name, e in product(self.rivals, self.rival_epsilons)
+            (name, e, self.rival_t_grid) for name, e in product(self.rivals, self.rival_epsilons)
         ]
         return [
             HousingCell(
                 name,
                 self.m,
-                temperatures if name in METHODS and METHODS[name].swept else (1.0,),
+                t_grid if name in METHODS and METHODS[name].swept else (1.0,),
                 self.trust,
                 epsilon,
                 self.rows,
                 self.epochs,
                 self.learning_rate,
-                self.draws,
+                self.members,
                 seed,
             )
-            for seed, (name, epsilon, temperatures) in product(range(self.seeds), plans)
+            for seed, (name, epsilon, t_grid) in product(range(self.seeds), plans)
         ]
 
 

@@ -19,8 +19,8 @@ from mtbayes.data import datasets
 from mtbayes.data.contamination import flip_labels
 from mtbayes.experiments.fits import Fit, Rows, some, trained
 from mtbayes.experiments.methods import DEEP, GIBBS, METHODS, ROBUST
+from mtbayes.experiments.results import Row
 from mtbayes.experiments.runner import Columns, Found, Study
-from mtbayes.experiments.tidy import Row
 from mtbayes.likelihoods import Categorical
 from mtbayes.metrics import expected_calibration_error, reliability
 from mtbayes.models import Model
@@ -28,7 +28,7 @@ from mtbayes.types import BoolArray
 
 EPSILON = 0.3
 BINS = 15
-TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(11))
+T_GRID = tuple(round(0.1 * i, 1) for i in range(11))
 SPLIT = (1.0, 0.7)
 """The t of Fig. 6."""
 EDGES = np.linspace(0.0, 8.0, 41)
@@ -45,19 +45,19 @@ _NETWORKS: dict[str, tuple[Callable[[], networks.Stack], int]] = {
 class ImageCell:
     """One method on one data set and seed, for some t.
 
-    rows: training rows, None for all; draws: members of the predictive
+    rows: training rows, None for all; members: members of the predictive
     split: whether to measure the NLL of training rows too
     """
 
     dataset: str
     method: str
     m: int
-    temperatures: tuple[float, ...]
+    t_grid: tuple[float, ...]
     trust: float
     rows: int | None
     epochs: int
     learning_rate: float
-    draws: int
+    members: int
     seed: int
     split: bool = False
     epsilon: float = EPSILON
@@ -71,7 +71,7 @@ class ImageCell:
     def cost(self) -> float:
         """Network passes."""
         members = 1 if self.method == GIBBS else self.m
-        count = 1 if self.method == DEEP else len(self.temperatures)
+        count = 1 if self.method == DEEP else len(self.t_grid)
         return self.epochs * (2 + members) * count
 
     def run(self) -> Found:
@@ -85,7 +85,7 @@ class ImageCell:
             model,
             rows,
             m=self.m,
-            temperatures=self.temperatures,
+            t_grid=self.t_grid,
             trust=self.trust,
             seed=self.seed,
             epochs=self.epochs,
@@ -95,14 +95,14 @@ class ImageCell:
             result.rows.extend(self._row(fit, *each) for each in values.items())
             _extend(result.tables, "reliability", self._tagged(fit, diagram))
             if self.split:
-                nll = -fit.predict(rows.x, self.seed, self.draws).log_prob(rows.y)
+                nll = -fit.predict(rows.x, self.seed, self.members).log_prob(rows.y)
                 area = float(roc_auc_score(rows.touched, nll))
                 result.rows.append(self._row(fit, "auroc", area))
                 _extend(result.tables, "nll", self._tagged(fit, _histogram(nll, rows.touched)))
         return result
 
     def _measured(self, fit: Fit, rows: Rows) -> tuple[dict[str, float], Columns]:
-        found = fit.predict(rows.test_x, self.seed, self.draws)
+        found = fit.predict(rows.test_x, self.seed, self.members)
         accuracy = float(np.mean(found.labels == rows.test_y))
         values = {
             "accuracy": accuracy,
@@ -165,19 +165,19 @@ class ImageSpec:
     epochs: int
     seeds: int
     methods: tuple[str, ...] = (ROBUST, GIBBS, DEEP)
-    temperatures: tuple[float, ...] = TEMPERATURES
+    t_grid: tuple[float, ...] = T_GRID
     rivals: tuple[str, ...] = ()
-    rival_temperatures: tuple[float, ...] = ()
-    together: int = len(TEMPERATURES)
+    rival_t_grid: tuple[float, ...] = ()
+    together: int = len(T_GRID)
     m: int = 10
     trust: float = 5.0
     learning_rate: float = 0.01
-    draws: int = 100
+    members: int = 100
 
     def cells(self) -> list[ImageCell]:
         """Seed by seed, so that a run that is stopped has whole seeds."""
         plans = [(name, group) for name in self.methods for group in self._groups(name)]
-        plans += [(name, self.rival_temperatures) for name in self.rivals]
+        plans += [(name, self.rival_t_grid) for name in self.rivals]
         return [
             ImageCell(
                 self.dataset,
@@ -188,7 +188,7 @@ class ImageSpec:
                 self.rows,
                 self.epochs,
                 self.learning_rate,
-                self.draws,
+                self.members,
                 seed,
                 split=self.dataset == "cifar10" and method == ROBUST and set(group) <= set(SPLIT),
             )
@@ -198,21 +198,21 @@ class ImageSpec:
     def _groups(self, method: str) -> list[tuple[float, ...]]:
         if not METHODS[method].swept:
             return [(1.0,)]
-        starts = range(0, len(self.temperatures), self.together)
-        return [self.temperatures[i : i + self.together] for i in starts]
+        starts = range(0, len(self.t_grid), self.together)
+        return [self.t_grid[i : i + self.together] for i in starts]
 
 
 _RIVALS = tuple(name for name in METHODS if name not in (ROBUST, GIBBS, DEEP))
 _MNIST_QUICK = ImageSpec(
-    "mnist", 10_000, 10, 1, rivals=_RIVALS, rival_temperatures=(0.5, 0.0), draws=20
+    "mnist", 10_000, 10, 1, rivals=_RIVALS, rival_t_grid=(0.5, 0.0), members=20
 )
 _MNIST_FULL = replace(
-    _MNIST_QUICK, rows=None, seeds=3, draws=100, rival_temperatures=(0.9, 0.7, 0.5, 0.3, 0.0)
+    _MNIST_QUICK, rows=None, seeds=3, members=100, rival_t_grid=(0.9, 0.7, 0.5, 0.3, 0.0)
 )
 _CIFAR_QUICK = ImageSpec(
-    "cifar10", 2_500, 8, 1, temperatures=(0.3, 0.5, 0.7, 1.0), together=1, draws=20
+    "cifar10", 2_500, 8, 1, t_grid=(0.3, 0.5, 0.7, 1.0), together=1, members=20
 )
-_CIFAR_FULL = replace(_CIFAR_QUICK, rows=None, epochs=20, seeds=3, temperatures=TEMPERATURES)
+_CIFAR_FULL = replace(_CIFAR_QUICK, rows=None, epochs=20, seeds=3, t_grid=T_GRID)
 
 MNIST = Study(
     "mnist",
@@ -224,7 +224,7 @@ MNIST = Study(
 EMNIST = Study(
     "emnist",
     "EMNIST in 47 classes, accuracy and ECE against t (Fig. 5b)",
-    ImageSpec("emnist", 8_000, 10, 1, draws=20),
+    ImageSpec("emnist", 8_000, 10, 1, members=20),
     ImageSpec("emnist", None, 20, 3),
     "emnist",
 )
@@ -238,14 +238,14 @@ CIFAR10 = Study(
 NLL_SPLIT = Study(
     "nll-split",
     "NLL of clean and corrupted training rows of CIFAR-10 (Fig. 6)",
-    replace(_CIFAR_QUICK, methods=(ROBUST,), temperatures=SPLIT),
-    replace(_CIFAR_FULL, methods=(ROBUST,), temperatures=SPLIT),
+    replace(_CIFAR_QUICK, methods=(ROBUST,), t_grid=SPLIT),
+    replace(_CIFAR_FULL, methods=(ROBUST,), t_grid=SPLIT),
     "cifar10",
 )
 RELIABILITY = Study(
     "reliability",
     "Reliability diagrams on MNIST (Fig. 10, 11)",
-    replace(_MNIST_QUICK, rivals=(), rival_temperatures=()),
-    replace(_MNIST_FULL, rivals=(), rival_temperatures=()),
+    replace(_MNIST_QUICK, rivals=(), rival_t_grid=()),
+    replace(_MNIST_FULL, rivals=(), rival_t_grid=()),
     "mnist",
 )

@@ -10,7 +10,7 @@ The loss has many poor minima, and three means lead around them (docs/multimodal
 - training begins under a likelihood three times as wide, which narrows in stages, so that no branch
   is out of sight; the fits of all t start from one at t = .8;
 - one Gaussian gets a switch: a bias of the first layer so uncertain that its unit is either off or
-  far on, and silences half of the second layer where it is on. So draws fall into two groups.
+  far on, and silences half of the second layer where it is on. So members fall into two groups.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from scipy.stats import norm
 
 from mtbayes.criteria import Criterion
 from mtbayes.data.contamination import Contaminated, huber
+from mtbayes.experiments.results import Row
 from mtbayes.experiments.runner import Columns, Found, Study
-from mtbayes.experiments.tidy import Row
+from mtbayes.laws import mixture_shares
 from mtbayes.likelihoods import Gaussian
 from mtbayes.metrics.distance import total_variation
 from mtbayes.models import Model
 from mtbayes.networks import mlp
-from mtbayes.noise import mixture_shares
 from mtbayes.posteriors import Mixture, mean_field
 from mtbayes.posteriors.mixture import MixtureState
-from mtbayes.predictive import predictive
+from mtbayes.predicting import predictive
 from mtbayes.solve import fit, sweep
 from mtbayes.types import Array, FloatArray
 
@@ -76,7 +76,7 @@ _WIDE = (3.0, 2.0)  # standard deviations of the first likelihoods, at t = .9
 _STD = 0.01  # of the weights at the start
 _SWITCH = 30.0  # standard deviation of the switch
 _BATCH, _RATE = 125, 0.01
-_DRAWS = 400
+_MEMBERS = 400
 _A = EDGE * (2 * (np.arange(60) + 0.5) / 60 - 1)
 _B = np.linspace(-30, 30, 601)
 _SHOWN_A, _SHOWN_B = np.linspace(-EDGE, EDGE, 64), np.linspace(-16, 16, 65)
@@ -140,7 +140,7 @@ class MultimodalCell:
 
     components: int
     way: str
-    temperatures: tuple[float, ...]
+    t_grid: tuple[float, ...]
     epsilon: float
     rows: int
     steps: int
@@ -155,7 +155,7 @@ class MultimodalCell:
     @property
     def cost(self) -> float:
         """Fits, in thousand steps."""
-        fits = len(self.temperatures)
+        fits = len(self.t_grid)
         stages = 4 * fits if self._plainly else 3 + fits
         return self.steps * stages * (4 if self.way == LONG else 1) / 1000
 
@@ -170,7 +170,7 @@ class MultimodalCell:
             for part, n in enumerate((self.rows, self.rows // 4))
         )
         states = self._plain(train.data) if self._plainly else self._led(train.data)
-        fits = list(zip(self.temperatures, states, strict=True))
+        fits = list(zip(self.t_grid, states, strict=True))
         rows = [
             self._row(t, *each)
             for t, state in fits
@@ -201,7 +201,7 @@ class MultimodalCell:
         for i, std in enumerate((1.0,) * len(_WIDE) if self.way == UNSTAGED else _WIDE):
             state = self._fit(data, 0.9, i, state, std, _RATE)
         state = self._fit(data, _MIDDLE, 2, state, 1.0, _RATE)
-        return [self._fit(data, t, 3, state, 1.0, _RATE / 2) for t in self.temperatures]
+        return [self._fit(data, t, 3, state, 1.0, _RATE / 2) for t in self.t_grid]
 
     def _plain(self, data: Array) -> list[Any]:
         """As many steps for each t, from the usual start."""
@@ -209,7 +209,7 @@ class MultimodalCell:
             model(),
             data[:, :1],
             data[:, 1],
-            [Criterion(MEMBERS, t, self.beta) for t in self.temperatures],
+            [Criterion(MEMBERS, t, self.beta) for t in self.t_grid],
             keys=[jax.random.key(self.seed)],
             posterior=Mixture(self.components),
             epochs=4 * self.steps * _BATCH // self.rows,
@@ -258,7 +258,7 @@ def method(components: int, way: str = LED) -> str:
 def measured(state: Any, held_out: Array) -> dict[str, float]:
     """For both choices the distance from ν, the held-out score and the share of wrong rows."""
     a, b = held_out.T
-    logs = np.stack([_members(part, a, _DRAWS).log_prob(b) for part in _parts(state)])
+    logs = np.stack([_members(part, a, _MEMBERS).log_prob(b) for part in _parts(state)])
     densities = _densities(state, _A, _B)
     alike = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
     result: dict[str, Any] = {}
@@ -304,15 +304,17 @@ def _parts(state: Any) -> list[MixtureState]:
     return [MixtureState(*(v[k : k + 1] for v in state)) for k in range(len(state.mean))]
 
 
-def _members(part: MixtureState, a: FloatArray, draws: int) -> Any:
-    return predictive(model(), mean_field(), part, a[:, None], key=jax.random.key(0), draws=draws)
+def _members(part: MixtureState, a: FloatArray, members: int) -> Any:
+    return predictive(
+        model(), mean_field(), part, a[:, None], key=jax.random.key(0), members=members
+    )
 
 
 def _densities(state: Any, a: FloatArray, b: FloatArray) -> FloatArray:
     """The components' predictives as [K, a, b]."""
     parts, grid = _parts(state), np.broadcast_to(b, (len(a), len(b)))
-    draws = -(-_DRAWS // len(parts))
-    return np.exp([_members(part, a, draws).log_prob(grid) for part in parts])
+    members = -(-_MEMBERS // len(parts))
+    return np.exp([_members(part, a, members).log_prob(grid) for part in parts])
 
 
 def _distance(density: FloatArray) -> float:
@@ -345,8 +347,8 @@ class MultimodalSpec:
     steps: int
     seeds: int
     components: tuple[int, ...]
-    clean_temperatures: tuple[float, ...]
-    temperatures: tuple[float, ...]
+    clean_t_grid: tuple[float, ...]
+    t_grid: tuple[float, ...]
     ways: tuple[str, ...]
     epsilon: float = 0.1
     beta: float = 1000.0
@@ -356,7 +358,7 @@ class MultimodalSpec:
         return [cell for seed in range(self.seeds) for cell in self._of(seed)]
 
     def _of(self, seed: int) -> list[MultimodalCell]:
-        worlds = ((0.0, self.clean_temperatures), (self.epsilon, self.temperatures))
+        worlds = ((0.0, self.clean_t_grid), (self.epsilon, self.t_grid))
         kinds = [(k, LED, ts, e) for e, ts in worlds for k in self.components]
         kinds += [(1, PLAIN, (1.0,), e) for e, _ in worlds]
         kinds += [(1, way, (1.0,), 0.0) for way in self.ways]

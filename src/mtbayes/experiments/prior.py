@@ -33,7 +33,7 @@ class PriorCell:
     prior_means: tuple[float, ...]
     rows: int | None
     epochs: int
-    draws: int
+    members: int
     seed: int
 
     @property
@@ -65,7 +65,7 @@ class PriorCell:
             )
             for criterion, (solution,) in zip(criteria, table, strict=True):
                 fit = Fit(1.0, criterion, posterior, solution.state, model)
-                found = measured(fit, rows, self.seed, self.draws)
+                found = measured(fit, rows, self.seed, self.members)
                 settings = (self.m, self.t_p, criterion.beta, centre, self.seed)
                 for name, value in zip(COLUMNS, (*settings, *found.values()), strict=True):
                     columns[name].append(value)
@@ -81,9 +81,9 @@ class PriorSpec:
     seeds: int
     orders: tuple[float, ...]
     prior_means: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
-    members: tuple[int, ...] = (1, 10)
+    sizes: tuple[int, ...] = (1, 10)
     betas: tuple[float, ...] = (1.0, 0.1)
-    draws: int = 100
+    members: int = 100
 
     def cells(self) -> list[PriorCell]:
         """All prior means at t_p = 1 and 0.5, the last alone elsewhere."""
@@ -95,11 +95,11 @@ class PriorSpec:
                 self.prior_means if t_p in (1.0, 0.5) else self.prior_means[-1:],
                 self.rows,
                 self.epochs,
-                self.draws,
+                self.members,
                 seed,
             )
             for seed in range(self.seeds)
-            for m in self.members
+            for m in self.sizes
             for t_p in self.orders
         ]
 

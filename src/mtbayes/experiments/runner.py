@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -25,7 +26,8 @@ import numpy as np
 
 from mtbayes import __version__, _check, _files
 from mtbayes.data import datasets
-from mtbayes.experiments.tidy import Row, Tell, write_columns, write_rows
+from mtbayes.experiments.results import Row, write_columns, write_rows
+from mtbayes.progress import Callback, Progress
 from mtbayes.solve.checkpoint import describe
 
 Columns: TypeAlias = dict[str, Any]
@@ -104,7 +106,7 @@ class Study:
         chosen = self.full if how.full else self.quick
         return chosen if how.seeds is None else replace(chosen, seeds=how.seeds)
 
-    def run(self, out: Path, tell: Tell, how: How) -> None:
+    def run(self, out: Path, callback: Callback, how: How) -> None:
         """Compute what is missing and write `out/NAME/results.csv`, its tables and `run.json`.
 
         Raises `datasets.NotFound` where the data set can be had from nowhere.
@@ -114,7 +116,7 @@ class Study:
         if self.data is not None:
             there = len(datasets.load(self.data).y)
             rows = there if rows is None else min(rows, there)
-        done = compute(spec.cells(), out / "cells", tell, how.jobs)
+        done = compute(spec.cells(), partial(_cell_file, out), callback, how.jobs)
         gather(self.name, done, out / self.name)
         about = _about(spec, how, rows, sum(d["seconds"] for d in done))
         with _files.atomic(out / self.name / "run.json") as temporary:
@@ -126,13 +128,17 @@ class Plain:
     """An experiment without cells; most are quick as they are, others have a quick form."""
 
     about: str
-    work: Callable[[Path, Tell], None] = field(repr=False)
-    quick: Callable[[Path, Tell], None] | None = field(default=None, repr=False)
+    work: Callable[[Path, Callback], None] = field(repr=False)
+    quick: Callable[[Path, Callback], None] | None = field(default=None, repr=False)
 
-    def run(self, out: Path, tell: Tell, how: How) -> None:
+    def run(self, out: Path, callback: Callback, how: How) -> None:
         """Seeds and processes are its own affair."""
         work = self.work if how.full or self.quick is None else self.quick
-        work(out, tell)
+        work(out, callback)
+
+
+def _cell_file(out: Path, name: str) -> Path:
+    return out / "cells" / f"{name}.json"
 
 
 def key(cell: Cell) -> str:
@@ -142,30 +148,31 @@ def key(cell: Cell) -> str:
 
 
 def compute(
-    cells: Sequence[Cell], folder: Path, tell: Tell, jobs: int | None = None
+    cells: Sequence[Cell],
+    file: Callable[[str], Path],
+    callback: Callback,
+    jobs: int | None = None,
 ) -> list[dict[str, Any]]:
-    """What is in the cells' files, computing those that are missing."""
+    """What is in the cells' files, computing those that are missing; file: of a cell's key."""
     if jobs is not None:
         _check.count(jobs, "jobs", "It is the number of processes; 1 is the default.")
-    folder.mkdir(parents=True, exist_ok=True)
     names = [key(cell) for cell in cells]
     missing = {
-        name: cell
-        for name, cell in zip(names, cells, strict=True)
-        if not _path(folder, name).exists()
+        name: cell for name, cell in zip(names, cells, strict=True) if not file(name).exists()
     }
     total = sum(cell.cost for cell in cells) or 1.0
     done = total - sum(cell.cost for cell in missing.values())
-    tell(done / total, next(iter(missing.values())).label if missing else "")
+    first = next(iter(missing.values())).label if missing else ""
+    callback(Progress(done / total, first))
     with warnings.catch_warnings():
         # joblib replaces a process that holds many compiled programs; nothing is lost by it.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
         for name, content in _computed(missing, jobs):
-            with _files.atomic(_path(folder, name)) as temporary:
+            with _files.atomic(file(name)) as temporary:
                 temporary.write_text(json.dumps(content))
             done += missing[name].cost
-            tell(done / total, missing[name].label)
-    return [json.loads(_path(folder, name).read_text()) for name in names]
+            callback(Progress(done / total, missing[name].label))
+    return [json.loads(file(name).read_text()) for name in names]
 
 
 def gather(name: str, done: Iterable[dict[str, Any]], folder: Path) -> None:
@@ -240,7 +247,3 @@ def _about(spec: Any, how: How, rows: int | None, seconds: float) -> dict[str, A
         "versions": {"mtbayes": __version__, "python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in packages},
     }
-
-
-def _path(folder: Path, name: str) -> Path:
-    return folder / f"{name}.json"

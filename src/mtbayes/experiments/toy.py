@@ -17,16 +17,17 @@ from scipy.stats import norm
 from mtbayes.criteria import Criterion
 from mtbayes.data.contamination import huber
 from mtbayes.experiments import tlog
+from mtbayes.experiments.results import Row, write_columns, write_rows
 from mtbayes.experiments.runner import shared_out
-from mtbayes.experiments.tidy import Row, Tell, write_columns, write_rows
 from mtbayes.metrics.distance import total_variation
+from mtbayes.progress import Callback, Progress, part
 from mtbayes.solve import fixed_points
 from mtbayes.types import FloatArray
 
 MATCHED = (-8.21, -2.16, -0.94, 1.70, 2.38)
 MATCHED_SUM = (-8.20, -2.19, -0.55, 1.79, 2.15)
 MEMBERS = (1, 2, 5, 10, 20)
-TEMPERATURES = (1.0, 0.9, 0.7, 0.5, 0.3, 0.1)
+T_GRID = (1.0, 0.9, 0.7, 0.5, 0.3, 0.1)
 DATA_SETS = 200
 QUICK_DATA_SETS = 40
 EPSILON = 0.1
@@ -38,7 +39,7 @@ TABLE_3 = {
     5: (0.34, 0.32, 0.23, 0.18, 0.15, 0.14),
     10: (0.34, 0.30, 0.24, 0.19, 0.15, 0.16),
 }
-"""The paper's Table III: total variation for each m, over TEMPERATURES."""
+"""The paper's Table III: total variation for each m, over T_GRID."""
 
 TABLE_1 = {(1, 1.0): 0.59, (10, 1.0): 0.35, (10, 0.9): 0.30, (10, 0.7): 0.24, (10, 0.5): 0.19}
 """The paper's Table I: total variation for each (m, t)."""
@@ -110,17 +111,17 @@ def rows_of(
     return rows, q
 
 
-def quick(out: Path, tell: Tell) -> None:
+def quick(out: Path, callback: Callback) -> None:
     """The same with fewer random data sets."""
-    run(out, tell, min(QUICK_DATA_SETS, DATA_SETS))
+    run(out, callback, min(QUICK_DATA_SETS, DATA_SETS))
 
 
-def run(out: Path, tell: Tell, data_sets: int | None = None) -> None:
+def run(out: Path, callback: Callback, data_sets: int | None = None) -> None:
     """Write the numbers of Tables I and III and Figures 1, 2 and 9 below `out`."""
     count = DATA_SETS if data_sets is None else data_sets
-    tlog.run(out, lambda _share, what: tell(0.0, what))
+    tlog.run(out, part(callback, 0.0, 0.0))
     folder = out / "toy"
-    as_printed = [(m, t, float(m)) for m in MEMBERS for t in TEMPERATURES]
+    as_printed = [(m, t, float(m)) for m in MEMBERS for t in T_GRID]
     rows, q = rows_of(np.array(MATCHED), as_printed, "matched", 0)
     rows += rows_of(np.array(MATCHED_SUM), as_printed, "matched", 0, of_sum=True)[0]
     x = np.linspace(-14, 10, 481)
@@ -129,11 +130,11 @@ def run(out: Path, tell: Tell, data_sets: int | None = None) -> None:
     }
     write_columns(folder / "densities.csv", {"x": x, "nu": true_density(x), **curves})
     write_columns(folder / "points.csv", {"x": MATCHED, "outlier": [1.0, 0.0, 0.0, 0.0, 0.0]})
-    both = [(m, t, b) for m in MEMBERS for t in TEMPERATURES for b in sorted({1.0, float(m)})]
+    both = [(m, t, b) for m in MEMBERS for t in T_GRID for b in sorted({1.0, float(m)})]
     jobs = [joblib.delayed(_random_rows)(both, seed) for seed in range(count)]
     for done, found in enumerate(shared_out(jobs, -1)):
         rows += found
-        tell((done + 1) / count, f"data set {done + 1} of {count}")
+        callback(Progress((done + 1) / count, f"data set {done + 1} of {count}"))
     write_rows(folder / "results.csv", rows)
 
 

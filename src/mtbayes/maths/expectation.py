@@ -1,11 +1,11 @@
-"""The exact multi-sample loss on a finite support: E[log_t of a mean of m draws] by quadrature.
+"""The exact multi-sample loss on a finite support: E[log_t of a mean of m members] by quadrature.
 
 With a = 1-t in [0, 1) and any reference r > 0
 
     log_t(s) = log_t(r) + 1/Γ(1-a) ∫_0^∞ (e^{-ur} - e^{-us}) u^{-a-1} du .
 
-For S = p_θ + T, T a sum of m-1 independent draws, E e^{-uS} is a product, so that the mean over
-all m-1 draws is one integral whatever m is. Take r = E S: the factor e^{-u p_θ} comes out, and
+For S = p_θ + T, T a sum of m-1 independent members, E e^{-uS} is a product, so that the mean over
+all m-1 members is one integral whatever m is. Take r = E S: the factor e^{-u p_θ} comes out, and
 
     E log_t S = log_t(p_θ + (m-1) p̄) - ∫ e^{-u p_θ} w(u) dlog u ,
     w(u) = u^{-a}/Γ(1-a) · e^{-u (m-1) p̄} · expm1((m-1) K(u)) ,
@@ -38,7 +38,7 @@ _CACHE_BYTES = 2**28
 
 
 def expected_log_t(log_lik: FloatArray, q: FloatArray, m: float, t: float) -> FloatArray:
-    """E over m-1 independent draws θ_j from q of log_t((p_θ + Σ_j p_θj)/m).
+    """E over m-1 independent members θ_j from q of log_t((p_θ + Σ_j p_θj)/m).
 
     log_lik: [G, n], log p_θ(x_i) at G support points and n data rows
     q: [G], a distribution over the support points
@@ -57,7 +57,7 @@ def expected_log_t(log_lik: FloatArray, q: FloatArray, m: float, t: float) -> Fl
     log_lik = _check.log_likelihoods(log_lik)
     q = _check.distribution("q", q, len(log_lik))
     m = _check.members(m)
-    _check.temperature(t)
+    _check.loss_order(t)
     chunks = MultiSample(log_lik).chunks(q[None], np.array([m]), np.array([float(t)]))
     return np.concatenate([value[:, 0] for _, value in chunks]).T
 

@@ -32,7 +32,7 @@ def log_t(x: Array, t: Array) -> Array:
     >>> float(log_t(0.25, 0.5))
     -1.0
     """
-    _check.temperature(t)
+    _check.loss_order(t)
     xp = namespace(x, t)
     if xp is jnp:
         return _log_t_jax(*_same_kind(x, t))
@@ -49,7 +49,7 @@ def log_t_from_log(log_x: Array, t: Array) -> Array:
     >>> float(log_t_from_log(jnp.log(0.25), 0.5))
     -1.0
     """
-    _check.temperature(t)
+    _check.loss_order(t)
     return log_t_of_any_order(log_x, t)
 
 
@@ -59,7 +59,7 @@ def exp_t(y: Array, t: Array) -> Array:
     >>> float(exp_t(-1.0, 0.5)), float(exp_t(-2.5, 0.5))
     (0.25, 0.0)
     """
-    _check.temperature(t)
+    _check.loss_order(t)
     if namespace(y, t) is jnp:
         return _exp_t_jax(*_same_kind(y, t))
     return np.exp(log_exp_t(y, t))

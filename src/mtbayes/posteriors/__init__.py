@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from mtbayes.draws import Draws, Plan
+from mtbayes.members import Members, Plan
 from mtbayes.models import LogLik
 from mtbayes.posteriors.mixture import Mixture, mean_field
 from mtbayes.posteriors.particles import Particles
@@ -19,15 +19,15 @@ class Posterior(Protocol):
 
     @property
     def drawn(self) -> bool:
-        """Whether draws need random numbers."""
+        """Whether members need random numbers."""
 
     def init(self, key: Array, model: LogLik) -> Any:
         """Starting parameters φ, a NamedTuple of arrays."""
 
-    def draws(self, state: Any, noise: Array, plan: Plan, sets: int) -> Draws:
-        """S sets of weights for a step of training."""
+    def members(self, state: Any, normals: Array, plan: Plan, members: int) -> Members:
+        """S members for a step of training."""
 
-    def sample(self, key: Array, state: Any, sets: int) -> Array:
+    def sample(self, key: Array, state: Any, members: int) -> Array:
         """θ[S, P] for prediction."""
 
     def divergence(self, state: Any, prior: Prior, t_p: float) -> Array:

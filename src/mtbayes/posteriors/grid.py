@@ -12,7 +12,7 @@ from mtbayes.types import Array, FloatArray
 
 
 def sample(key: Array, q: Array, m: int) -> Array:
-    """Indices [m] of independent draws from q[G].
+    """Indices [m] of independent members from q[G].
 
     >>> sample(jax.random.key(0), np.array([0.0, 1.0]), 3).tolist()
     [1, 1, 1]

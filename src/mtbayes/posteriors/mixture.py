@@ -1,6 +1,6 @@
 """A mixture of K diagonal Gaussians over θ[P]; one component is the paper's mean field.
 
-The draws of a step are stratified: the same number from each component. The divergence from the
+The members of a step are stratified: the same number from each component. The divergence from the
 prior is bounded through convexity, so that J stays an upper bound and a certificate stays valid:
 KL(q||p) <= (1/K) Σ_k KL(q_k||p), and likewise for Rényi's divergence.
 """
@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 
 from mtbayes import _check
-from mtbayes.draws import Gaussians, Plan
+from mtbayes._values import storable
 from mtbayes.maths import gaussian_kl_divergence, gaussian_renyi_divergence
+from mtbayes.members import Gaussians, Plan
 from mtbayes.models import LogLik
 from mtbayes.posteriors.prior import Prior
 from mtbayes.types import Array
@@ -25,6 +26,7 @@ from mtbayes.types import Array
 _START = 0.1
 
 
+@storable
 class MixtureState(NamedTuple):
     """The parameters φ of q."""
 
@@ -34,6 +36,7 @@ class MixtureState(NamedTuple):
     """[K, P]"""
 
 
+@storable
 @dataclass(frozen=True)
 class Mixture:
     """q = (1/K) Σ_k N(mean_k, std_k²), each with a diagonal covariance.
@@ -54,15 +57,15 @@ class Mixture:
         log_std = jnp.broadcast_to(jnp.log(_START * model.scale()), mean.shape)
         return MixtureState(mean, log_std + jnp.zeros_like(mean))
 
-    def draws(self, state: MixtureState, noise: Array, plan: Plan, sets: int) -> Gaussians:
-        """S sets of weights, as many from each component."""
-        return Gaussians(state.mean, jnp.exp(state.log_std), noise, plan, sets)
+    def members(self, state: MixtureState, normals: Array, plan: Plan, members: int) -> Gaussians:
+        """S members, as many from each component."""
+        return Gaussians(state.mean, jnp.exp(state.log_std), normals, plan, members)
 
-    def sample(self, key: Array, state: MixtureState, sets: int) -> Array:
+    def sample(self, key: Array, state: MixtureState, members: int) -> Array:
         """θ[S, P]: each component as often as any other, as far as S allows."""
-        which = jnp.arange(sets) % self.components
-        noise = jax.random.normal(key, (sets, state.mean.shape[1]), state.mean.dtype)
-        return state.mean[which] + jnp.exp(state.log_std[which]) * noise
+        which = jnp.arange(members) % self.components
+        normals = jax.random.normal(key, (members, state.mean.shape[1]), state.mean.dtype)
+        return state.mean[which] + jnp.exp(state.log_std[which]) * normals
 
     def divergence(self, state: MixtureState, prior: Prior, t_p: float) -> Array:
         """A bound on D^R_{t_p}(q||p), exact for one component; KL at t_p = 1."""

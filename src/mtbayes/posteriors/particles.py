@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from mtbayes import _check
-from mtbayes.draws import Plan, Points
+from mtbayes.members import Plan, Points
 from mtbayes.models import LogLik
 from mtbayes.posteriors.prior import Prior
 from mtbayes.types import Array
@@ -40,13 +40,13 @@ class Particles:
         """K different starts."""
         return ParticlesState(jax.vmap(model.initial)(jax.random.split(key, self.components)))
 
-    def draws(self, state: ParticlesState, noise: Array, plan: Plan, sets: int) -> Points:
+    def members(self, state: ParticlesState, normals: Array, plan: Plan, members: int) -> Points:
         """Every point, as often as S asks for."""
-        return Points(jnp.repeat(state.mean, sets // self.components, axis=0))
+        return Points(jnp.repeat(state.mean, members // self.components, axis=0))
 
-    def sample(self, key: Array, state: ParticlesState, sets: int) -> Array:
+    def sample(self, key: Array, state: ParticlesState, members: int) -> Array:
         """θ[S, P], the points in turn."""
-        return state.mean[jnp.arange(sets) % self.components]
+        return state.mean[jnp.arange(members) % self.components]
 
     def divergence(self, state: ParticlesState, prior: Prior, t_p: float) -> Array:
         """The mean of -log p(θ_k) up to a constant.

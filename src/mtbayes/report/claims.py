@@ -14,10 +14,10 @@ from mtbayes.experiments.housing import EPSILONS
 from mtbayes.experiments.images import SPLIT
 from mtbayes.experiments.methods import DEEP, GIBBS, ROBUST
 from mtbayes.experiments.multimodal import CHOICES, TABLE_2, method
-from mtbayes.experiments.tidy import read_rows
+from mtbayes.experiments.results import read_rows
+from mtbayes.report.curves import Curve, curve
 from mtbayes.report.prior import betas
 from mtbayes.report.prior import nll as prior_nll
-from mtbayes.report.spread import Curve, curve
 
 MARGIN = {"mnist": 0.002, "emnist": 0.005, "cifar10": 0.01}
 """Of accuracy: half a standard error, or somewhat more, of a difference on that many test rows."""
@@ -25,7 +25,7 @@ MARGIN = {"mnist": 0.002, "emnist": 0.005, "cifar10": 0.01}
 IMAGES = tuple(MARGIN)
 
 
-class Case(NamedTuple):
+class Measurement(NamedTuple):
     """One measurement beside a claim: whether it agrees, and the numbers."""
 
     holds: bool
@@ -37,7 +37,7 @@ class Claim(NamedTuple):
 
     text: str
     needs: tuple[str, ...]
-    cases: Callable[[Path, str], list[Case]]
+    cases: Callable[[Path, str], list[Measurement]]
 
 
 class Judged(NamedTuple):
@@ -71,7 +71,7 @@ def _curves(out: Path, name: str, metric: str, epsilon: float | None = None) -> 
     return [curve(rows, method, metric, epsilon) for method in (ROBUST, GIBBS, DEEP)]
 
 
-def _order_of_table_2(out: Path, name: str) -> list[Case]:
+def _order_of_table_2(out: Path, name: str) -> list[Measurement]:
     rows = read_rows(out / name / "results.csv")
     found = []
     for components in (1, 2):
@@ -80,15 +80,15 @@ def _order_of_table_2(out: Path, name: str) -> list[Case]:
         )
         shown = ", ".join(f"{tv:.3f}" for tv in dirty)
         text = f"K = {components}: TV {clean:.3f} at ε = 0; {shown} at ε = 0.1, t = 1, 0.9, 0.8"
-        found.append(Case(clean < dirty[2] < dirty[1] < dirty[0], text))
+        found.append(Measurement(clean < dirty[2] < dirty[1] < dirty[0], text))
     return found
 
 
-def _beats(out: Path, name: str) -> list[Case]:
+def _beats(out: Path, name: str) -> list[Measurement]:
     robust, gibbs, deep = _curves(out, name, "accuracy")
     best = robust.mean.max()
     return [
-        Case(
+        Measurement(
             best > other.mean.max() + MARGIN[name],
             f"{name}: {best:.1%} at t = {robust.argmax():g}, {rival} {other.mean.max():.1%}"
             + (f" at t = {other.argmax():g}" if rival == "Gibbs" else ""),
@@ -97,24 +97,24 @@ def _beats(out: Path, name: str) -> list[Case]:
     ]
 
 
-def _chosen_t(out: Path, name: str) -> list[Case]:
+def _chosen_t(out: Path, name: str) -> list[Measurement]:
     robust = _curves(out, name, "accuracy")[0]
     best, plain = robust.mean.max(), robust.at(1.0)
     text = f"{name}: {plain:.1%} at t = 1, {best:.1%} at t = {robust.argmax():g}"
-    return [Case(best > plain + MARGIN[name], text)]
+    return [Measurement(best > plain + MARGIN[name], text)]
 
 
-def _calibration(out: Path, name: str) -> list[Case]:
+def _calibration(out: Path, name: str) -> list[Measurement]:
     robust, _, deep = _curves(out, name, "ece")
     lowest, plain, other = robust.mean.min(), robust.at(1.0), deep.at(1.0)
     text = (
         f"{name}: ECE {plain:.1%} at t = 1, {lowest:.1%} at t = {robust.argmin():g}, deep "
         f"ensemble {other:.1%}"
     )
-    return [Case(lowest < 0.5 * min(plain, other), text)]
+    return [Measurement(lowest < 0.5 * min(plain, other), text)]
 
 
-def _confidence(out: Path, name: str) -> list[Case]:
+def _confidence(out: Path, name: str) -> list[Measurement]:
     robust, gibbs, _ = _curves(out, name, "overconfidence")
     found = []
     for label, each in (("robust ensemble", robust), ("Gibbs", gibbs)):
@@ -122,14 +122,14 @@ def _confidence(out: Path, name: str) -> list[Case]:
             f"{name}, {label}: confidence less accuracy {each.at(1.0):+.1%} at t = 1, "
             f"{each.at(0.0):+.1%} at t = 0"
         )
-        found.append(Case(each.at(1.0) < 0 < each.at(0.0), text))
+        found.append(Measurement(each.at(1.0) < 0 < each.at(0.0), text))
     return found
 
 
-def _clean_is_best_at_one(out: Path, name: str) -> list[Case]:
+def _clean_is_best_at_one(out: Path, name: str) -> list[Measurement]:
     robust, gibbs, _ = _curves(out, name, "nll", 0.0)
     return [
-        Case(
+        Measurement(
             each.argmin() == 1.0,
             f"{label}: NLL {each.at(1.0):.3f} at t = 1, {each.mean.min():.3f} at "
             f"t = {each.argmin():g}, seeds {each.spread():.3f} apart",
@@ -138,31 +138,31 @@ def _clean_is_best_at_one(out: Path, name: str) -> list[Case]:
     ]
 
 
-def _beats_in_nll(out: Path, name: str) -> list[Case]:
+def _beats_in_nll(out: Path, name: str) -> list[Measurement]:
     found = []
     for epsilon in EPSILONS:
         robust, gibbs, deep = (c.mean.min() for c in _curves(out, name, "nll", epsilon))
         text = f"ε = {epsilon:g}: NLL {robust:.3f}, Gibbs {gibbs:.3f}, deep ensemble {deep:.3f}"
-        found.append(Case(robust < min(gibbs, deep), text))
+        found.append(Measurement(robust < min(gibbs, deep), text))
     return found
 
 
-def _keeps(out: Path, name: str) -> list[Case]:
+def _keeps(out: Path, name: str) -> list[Measurement]:
     clean = _curves(out, name, "nll", 0.0)[0].mean.min()
     found = []
     for epsilon in EPSILONS[1:]:
         robust = _curves(out, name, "nll", epsilon)[0]
         lost, plain = robust.mean.min() - clean, robust.at(1.0) - clean
         text = f"ε = {epsilon:g}: loses {lost:.3f} at its best t, {plain:.3f} at t = 1"
-        found.append(Case(lost < 0.25 * plain, text))
+        found.append(Measurement(lost < 0.25 * plain, text))
     return found
 
 
-def _best_t_rises(out: Path, name: str) -> list[Case]:
+def _best_t_rises(out: Path, name: str) -> list[Measurement]:
     robust, gibbs = ([_curves(out, name, "nll", e)[i].argmin() for e in EPSILONS] for i in (0, 1))
     shares = ", ".join(f"{e:g}" for e in EPSILONS)
     return [
-        Case(
+        Measurement(
             best[-1] > best[0],
             f"{label}: best t = {', '.join(f'{t:g}' for t in best)} at ε = {shares}",
         )
@@ -170,7 +170,7 @@ def _best_t_rises(out: Path, name: str) -> list[Case]:
     ]
 
 
-def _softens(out: Path, name: str) -> list[Case]:
+def _softens(out: Path, name: str) -> list[Measurement]:
     found = []
     for beta in betas(out):
         lost = {}
@@ -184,11 +184,11 @@ def _softens(out: Path, name: str) -> list[Case]:
                 f"beta = {beta:g}, m = {m}: NLL lost from Δμ = 0 to 1 {lost[m, 1.0]:z.3f} with "
                 f"KL, {lost[m, 0.5]:z.3f} with t_p = 0.5"
             )
-            found.append(Case(gain[m] > needed, text))
+            found.append(Measurement(gain[m] > needed, text))
     return found
 
 
-def _smaller_order(out: Path, name: str) -> list[Case]:
+def _smaller_order(out: Path, name: str) -> list[Measurement]:
     found = []
     for beta in betas(out):
         for m in (1, 10):
@@ -197,17 +197,17 @@ def _smaller_order(out: Path, name: str) -> list[Case]:
                 f"beta = {beta:g}, m = {m}: NLL {each.mean[-1]:.3f} at t_p = {each.t[-1]:g}, "
                 f"{each.mean[0]:.3f} at t_p = {each.t[0]:g}"
             )
-            found.append(Case(each.mean[0] < each.mean[-1], text))
+            found.append(Measurement(each.mean[0] < each.mean[-1], text))
     return found
 
 
-def _separate(out: Path, name: str) -> list[Case]:
+def _separate(out: Path, name: str) -> list[Measurement]:
     area = curve(read_rows(out / name / "results.csv"), ROBUST, "auroc")
     plain, robust = (area.at(t) for t in SPLIT)
     text = f"AUROC {plain:.3f} at t = {SPLIT[0]:g}, {robust:.3f} at t = {SPLIT[1]:g}"
     return [
-        Case(robust > plain + 0.01, f"t = 0.7 separates better: {text}"),
-        Case(plain < 0.6, f"t = 1 hardly separates: AUROC {plain:.3f}, where 0.5 is blind"),
+        Measurement(robust > plain + 0.01, f"t = 0.7 separates better: {text}"),
+        Measurement(plain < 0.6, f"t = 1 hardly separates: AUROC {plain:.3f}, where 0.5 is blind"),
     ]
 
 

@@ -11,8 +11,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mtbayes.experiments.demo import BINS, METHODS, OURS, SIDE, stopped_after
-from mtbayes.experiments.tidy import read_columns, read_rows
+from mtbayes.experiments.demo import BINS, NAMES, OURS, SIDE, stopped_after
+from mtbayes.experiments.results import read_columns, read_rows
 from mtbayes.report import figures
 from mtbayes.types import FloatArray
 
@@ -56,7 +56,7 @@ def tables(out: Path) -> list[Any]:
         "ece": min(values["ece"] for values in measured.values()),
         "nll": min(values["nll"] for values in measured.values()),
     }
-    for name in METHODS:
+    for name in NAMES:
         values = measured[name]
         cells = (
             Text(shown, "bold" if values[metric] == best[metric] else "")
@@ -98,7 +98,7 @@ def _findings(ours: dict[str, float]) -> Text:
 
 def _measured(folder: Path) -> dict[str, dict[str, float]]:
     """Values by method and metric."""
-    measured: dict[str, dict[str, float]] = {name: {} for name in METHODS}
+    measured: dict[str, dict[str, float]] = {name: {} for name in NAMES}
     for row in read_rows(folder / "results.csv"):
         measured[row.method][row.metric] = row.value
     return measured
@@ -113,10 +113,10 @@ def _reliability(
 ) -> None:
     figure.suptitle("Is it right as often as it says?", fontweight="bold")
     panels = figure.subplots(
-        2, len(METHODS), sharex=True, sharey="row", height_ratios=(4, 1), squeeze=False
+        2, len(NAMES), sharex=True, sharey="row", height_ratios=(4, 1), squeeze=False
     )
     centre, width = (np.arange(BINS) + 0.5) / BINS, 0.92 / BINS
-    for name, axes, strip in zip(METHODS, *panels, strict=True):
+    for name, axes, strip in zip(NAMES, *panels, strict=True):
         confidence, accuracy, count = (
             diagrams[f"{name} {part}"] for part in ("confidence", "accuracy", "counts")
         )

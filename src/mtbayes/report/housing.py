@@ -9,9 +9,9 @@ import matplotlib as mpl
 
 from mtbayes.experiments.housing import EPSILONS
 from mtbayes.experiments.methods import DEEP, GIBBS, ROBUST
-from mtbayes.experiments.tidy import read_rows
+from mtbayes.experiments.results import read_rows
 from mtbayes.report import figures
-from mtbayes.report.spread import curve, plot
+from mtbayes.report.curves import curve, plot
 from mtbayes.report.tables import Grid, rivals
 
 LABELS = {

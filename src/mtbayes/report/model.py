@@ -9,7 +9,7 @@ import numpy as np
 from mtbayes.metrics import coverage, expected_calibration_error, reliability
 from mtbayes.report import figures, html
 from mtbayes.report import model_figures as draw
-from mtbayes.report.case import Case
+from mtbayes.tables.facts import ModelFacts
 from mtbayes.types import FloatArray
 
 _BINS = 10
@@ -24,27 +24,27 @@ _TOO_FEW = (
 _TOLD = np.array([0.5, 0.8, 0.9, 0.95])  # coverages in the table
 
 
-def page(case: Case) -> str:
+def page(facts: ModelFacts) -> str:
     """One HTML file that needs nothing else."""
-    title = f"What was learned about {case.target}"
+    title = f"What was learned about {facts.target}"
     return html.document(
         title,
         html.escape(title),
-        html.paragraph(f"Model {case.model_file}, data {case.data_file}.", quiet=True),
-        html.bullets(case.words),
-        _calibration(case),
-        _wrong_rows(case),
-        _suspects(case),
-        _choice(case),
-        _doubt(case),
-        _columns(case),
-        _settings(case),
+        html.paragraph(f"Model {facts.model_file}, data {facts.data_file}.", quiet=True),
+        html.bullets(facts.words),
+        _calibration(facts),
+        _wrong_rows(facts),
+        _suspects(facts),
+        _choice(facts),
+        _doubt(facts),
+        _columns(facts),
+        _settings(facts),
     )
 
 
-def _judges(case: Case) -> str:
+def _judges(facts: ModelFacts) -> str:
     """Which rows judge the model, and why that is fair."""
-    seen, n = int(case.seen.sum()), len(case.seen)
+    seen, n = int(facts.seen.sum()), len(facts.seen)
     folds = (
         "were fitted. Each of them is judged by a fit that has not seen it: the rows were split "
         "into folds, and each fold was judged by a fit to the others"
@@ -59,9 +59,9 @@ def _judges(case: Case) -> str:
     return which
 
 
-def _calibration(case: Case) -> str:
-    name = "Are its probabilities right?" if case.labels else "Are its intervals right?"
-    if not case.judged:
+def _calibration(facts: ModelFacts) -> str:
+    name = "Are its probabilities right?" if facts.labels else "Are its intervals right?"
+    if not facts.judged:
         return html.section(
             name,
             html.paragraph(
@@ -70,25 +70,25 @@ def _calibration(case: Case) -> str:
             ),
         )
     honest = html.paragraph(
-        _judges(case),
+        _judges(facts),
         "Wrong rows are among them. So a row counts as much as it is probably right, which "
         "forgives the model a good row that it takes for wrong; beside it every row counts alike, "
         "which blames the model for the wrong ones. The truth lies between.",
     )
-    shown = _reliability(case) if case.labels else _coverage(case)
+    shown = _reliability(facts) if facts.labels else _coverage(facts)
     return html.section(name, honest, *shown)
 
 
-def _good(case: Case) -> FloatArray:
-    good = 1 - case.wrong
+def _good(facts: ModelFacts) -> FloatArray:
+    good = 1 - facts.wrong
     return good if good.sum() > 0 else np.ones(len(good))
 
 
-def _reliability(case: Case) -> list[str]:
-    good, every = (reliability(case.held_out, case.y, _BINS, w) for w in (_good(case), None))
+def _reliability(facts: ModelFacts) -> list[str]:
+    good, every = (reliability(facts.prediction, facts.y, _BINS, w) for w in (_good(facts), None))
     errors = [
-        100 * expected_calibration_error(case.held_out, case.y, _BINS, w)
-        for w in (_good(case), None)
+        100 * expected_calibration_error(facts.prediction, facts.y, _BINS, w)
+        for w in (_good(facts), None)
     ]
     filled = np.flatnonzero(every.counts)
     lines = [
@@ -120,10 +120,10 @@ def _reliability(case: Case) -> list[str]:
     ]
 
 
-def _coverage(case: Case) -> list[str]:
-    mean, sd = case.held_out.T
-    good, every = (coverage(mean, sd, case.y, _LEVELS, weight) for weight in (_good(case), None))
-    told = [coverage(mean, sd, case.y, _TOLD, weight) for weight in (_good(case), None)]
+def _coverage(facts: ModelFacts) -> list[str]:
+    mean, sd = facts.prediction.T
+    good, every = (coverage(mean, sd, facts.y, _LEVELS, weight) for weight in (_good(facts), None))
+    told = [coverage(mean, sd, facts.y, _TOLD, weight) for weight in (_good(facts), None)]
     lines = [
         (f"{100 * level:.0f}", f"{100 * a:.1f}", f"{100 * b:.1f}")
         for level, a, b in zip(_TOLD, *told, strict=True)
@@ -141,48 +141,48 @@ def _coverage(case: Case) -> list[str]:
         "Given against predicted, by fits that have not seen the row. Crosses are probably wrong; "
         "those far off are drawn at the rim."
     )
-    count = int((case.wrong > 0.5).sum())
-    cloud = f"{len(case.y)} given values against predicted ones, {count} of them probably wrong."
+    count = int((facts.wrong > 0.5).sum())
+    cloud = f"{len(facts.y)} given values against predicted ones, {count} of them probably wrong."
     heads = ("should hold %", "holds %", "alike %")
     return [
         html.figures(
             html.figure(draw.coverage(_LEVELS, good, every), alt, caption),
-            html.figure(draw.cloud(case.y, mean, case.wrong), cloud, far),
+            html.figure(draw.cloud(facts.y, mean, facts.wrong), cloud, far),
         ),
         html.table(_NUMBERS, heads, lines),
     ]
 
 
-def _wrong_rows(case: Case) -> str:
-    share, low, high = (f"{100 * v:.1f} %" for v in case.contamination)
-    likely = int((case.wrong > 0.5).sum())
+def _wrong_rows(facts: ModelFacts) -> str:
+    share, low, high = (f"{100 * v:.1f} %" for v in facts.contamination)
+    likely = int((facts.wrong > 0.5).sum())
     text = html.paragraph(
-        f"Of the rows that were fitted about {share} have a wrong {case.target}, with 95 % "
+        f"Of the rows that were fitted about {share} have a wrong {facts.target}, with 95 % "
         f"confidence {low} to {high}. The estimate takes a row for wrong where noise that knows "
         "nothing of the other columns explains it better than the model; rows that are merely "
         "unusual, or that the model is too simple for, count among them.",
-        f"Of the {len(case.wrong)} rows here {likely} are more likely wrong than right.",
-        "" if case.judged else _TOO_FEW,
+        f"Of the {len(facts.wrong)} rows here {likely} are more likely wrong than right.",
+        "" if facts.judged else _TOO_FEW,
     )
-    band = case.contamination[1:] if case.seen.all() else None
-    alt = f"Probability of being wrong by rank: {likely} of {len(case.wrong)} rows are above 50 %."
+    band = facts.contamination[1:] if facts.seen.all() else None
+    alt = f"Probability of being wrong by rank: {likely} of {len(facts.wrong)} rows are above 50 %."
     caption = "A steep fall means that right and wrong rows are told apart clearly."
     if band is not None:
         caption += " The band is the interval of how many are wrong."
     return html.section(
         "How many rows are wrong?",
         text,
-        html.figures(html.figure(draw.suspicion(case.wrong, band), alt, caption)),
+        html.figures(html.figure(draw.suspicion(facts.wrong, band), alt, caption)),
     )
 
 
-def _suspects(case: Case) -> str:
-    own = list(case.suspects[0]["cells"]) if case.suspects else []
+def _suspects(facts: ModelFacts) -> str:
+    own = list(facts.suspects[0]["cells"]) if facts.suspects else []
     heads = ["row", "wrong %", "given", "suggested", "why", *own]
-    if case.pictures is not None:
+    if facts.pictures is not None:
         heads.insert(1, "image")
     lines = []
-    for i, one in enumerate(case.suspects):
+    for i, one in enumerate(facts.suspects):
         line: list[Any] = [
             f"{one['row']}",
             f"{100 * one['probability']:.1f}",
@@ -191,32 +191,34 @@ def _suspects(case: Case) -> str:
             one["why"],
             *one["cells"].values(),
         ]
-        if case.pictures is not None:
-            png = figures.png(case.pictures[i], *case.brightness)
+        if facts.pictures is not None:
+            png = figures.png(facts.pictures[i], *facts.brightness)
             alt = f"Row {one['row']}, given as {one['given']}, looks like {one['suggested']}"
             line.insert(1, html.Picture(png, alt))
         lines.append(line)
-    words = ["why", *own] + (["given", "suggested"] if case.labels else [])
+    words = ["why", *own] + (["given", "suggested"] if facts.labels else [])
     return html.section(
         "Rows to look at",
         html.paragraph(
             "Rows whose value is most likely wrong, judged by fits that have not seen them. Row 1 "
             "is the first below the header. Press a heading to sort. mtbayes audit ranks all rows."
-            if case.judged
+            if facts.judged
             else _TOO_FEW
         ),
         html.table("The most suspicious rows", heads, lines, text=words),
     )
 
 
-def _choice(case: Case) -> str:
+def _choice(facts: ModelFacts) -> str:
     name = "How much each row is believed: t"
     about = (
-        f"t is {case.t:g}. At t = 1 every row is believed alike; the smaller t, the less the model "
-        "minds a row that does not fit."
+        f"t is {facts.t:g}. At t = 1 every row is believed alike; the smaller t is, the less a row "
+        "counts that contradicts the others."
     )
-    if len(case.path) < 2 or not case.chosen:
-        why = "It was given, and not chosen." if not case.chosen else "Rows were too few to choose."
+    if len(facts.path) < 2 or not facts.chosen:
+        why = (
+            "It was given, and not chosen." if not facts.chosen else "Rows were too few to choose."
+        )
         return html.section(name, html.paragraph(about, why))
     how = (
         "It was chosen by rows that a fit has not seen. The score of a t is their mean log "
@@ -227,40 +229,40 @@ def _choice(case: Case) -> str:
     lines = [
         (f"{line['t']:g}", f"{line['score']:.4f}", f"{line['error']:.4f}",
          f"{100 * line['contamination']:.1f}")
-        for line in case.path
+        for line in facts.path
     ]  # fmt: skip
-    best = max(case.path, key=lambda line: line["score"])["t"]
-    alt = f"Score by t from {lines[-1][0]} to {lines[0][0]}: best at {best:g}, taken {case.t:g}."
+    best = max(facts.path, key=lambda line: line["score"])["t"]
+    alt = f"Score by t from {lines[-1][0]} to {lines[0][0]}: best at {best:g}, taken {facts.t:g}."
     caption = "Bars: two standard errors of the gap to the best, since all t judge the same rows."
     heads = ("t", "score", "error of the gap", "wrong rows % by this t")
     return html.section(
         name,
         html.paragraph(about, how),
         html.figures(
-            html.figure(draw.path(case.path, case.t), alt, caption),
+            html.figure(draw.path(facts.path, facts.t), alt, caption),
             html.table("The score of each t", heads, lines),
         ),
     )
 
 
-def _doubt(case: Case) -> str:
-    if case.labels:
-        unit, noise, dispute = "doubt in bits", case.aleatoric, case.epistemic
+def _doubt(facts: ModelFacts) -> str:
+    if facts.labels:
+        unit, noise, dispute = "doubt in bits", facts.aleatoric, facts.epistemic
         what = "Doubt is counted in bits: none is sure, 1 is a coin toss between two classes."
     else:
         # In the target's units: the height is the sd, split as the variance is.
-        whole = case.aleatoric + case.epistemic
+        whole = facts.aleatoric + facts.epistemic
         sd = np.sqrt(whole)
-        share = np.divide(case.aleatoric, whole, out=np.ones_like(whole), where=whole > 0)
-        unit, noise, dispute = f"sd of {case.target}"[:40], sd * share, sd * (1 - share)
+        share = np.divide(facts.aleatoric, whole, out=np.ones_like(whole), where=whole > 0)
+        unit, noise, dispute = f"sd of {facts.target}"[:40], sd * share, sd * (1 - share)
         what = (
-            f"Doubt is the standard deviation of a prediction, in units of {case.target}, split "
+            f"Doubt is the standard deviation of a prediction, in units of {facts.target}, split "
             "as its square is."
         )
     total = noise + dispute
     middle, tenth = np.quantile(total, [0.5, 0.9])
     part = 100 * float(
-        case.epistemic.sum() / max(float((case.aleatoric + case.epistemic).sum()), 1e-300)
+        facts.epistemic.sum() / max(float((facts.aleatoric + facts.epistemic).sum()), 1e-300)
     )
     text = html.paragraph(
         f"{what} Half of the rows have less than {middle:.3g}, one in ten more than {tenth:.3g}.",
@@ -269,7 +271,7 @@ def _doubt(case: Case) -> str:
         "This is by the final model"
         + (
             ", which has seen rows like these: its members quarrel a little more about new ones."
-            if case.seen.any()
+            if facts.seen.any()
             else ", which has not seen these rows."
         ),
     )
@@ -281,11 +283,11 @@ def _doubt(case: Case) -> str:
     return html.section("How sure is it?", text, html.figures(shown))
 
 
-def _columns(case: Case) -> str:
+def _columns(facts: ModelFacts) -> str:
     cost = (
         "Fall of the mean log probability"
-        if case.labels
-        else f"Rise of the mean error in {case.target}"
+        if facts.labels
+        else f"Rise of the mean error in {facts.target}"
     )
     text = html.paragraph(
         "How much a column is needed is what its shuffling costs. Columns that say the same stand "
@@ -297,21 +299,21 @@ def _columns(case: Case) -> str:
             one.column, f"{one.loss:.4g}", f"{one.error:.2g}",
             *([] if one.accuracy is None else [f"{100 * one.accuracy:.1f}"]),
         )
-        for one in case.importance
+        for one in facts.importance
     ]  # fmt: skip
     heads = (
         "column",
         cost.lower(),
         "± over shuffles",
-        *(["right, points less"] if case.labels else []),
+        *(["right, points less"] if facts.labels else []),
     )
     each = html.table("What each costs", heads, lines, text=["column"])
-    top = case.importance[:_BARS]
+    top = facts.importance[:_BARS]
     named = ", ".join(f"{one.column} {one.loss:.3g}" for one in top[:5])
-    if case.heat is not None:
+    if facts.heat is not None:
         drawn = [
             html.figure(
-                draw.pixels(case.heat, "cost of shuffling"),
+                draw.pixels(facts.heat, "cost of shuffling"),
                 f"Cost of shuffling each part of the image; the most: {named}.",
                 "Where in the image the model looks: bright parts are needed.",
             )
@@ -325,14 +327,14 @@ def _columns(case: Case) -> str:
     else:
         folded = f"<details><summary>All {len(lines)}</summary>{each}</details>"
         parts = [text, html.figures(*drawn), folded]
-    if case.effects:
+    if facts.effects:
         parts += [
             html.paragraph(
                 "Which way they pull: the mean "
-                + ("probability of a class" if case.labels else f"predicted {case.target}")
+                + ("probability of a class" if facts.labels else f"predicted {facts.target}")
                 + " if all rows had the same value in one column, and else stayed as they are."
             ),
-            html.figures(*(_effect(case, i) for i in range(len(case.effects)))),
+            html.figures(*(_effect(facts, i) for i in range(len(facts.effects)))),
         ]
     return html.section("What the columns do", *parts)
 
@@ -341,19 +343,19 @@ def _wrapped(text: str) -> str:
     return text if len(text) < 48 else text[:46] + "…"
 
 
-def _effect(case: Case, i: int) -> str:
-    one = case.effects[i]
-    labels, means = [case.target], one.means
-    if case.labels:
+def _effect(facts: ModelFacts, i: int) -> str:
+    one = facts.effects[i]
+    labels, means = [facts.target], one.means
+    if facts.labels:
         # Of two classes one tells all; of many the most moved are shown.
-        order = [1] if len(case.labels) == 2 else np.argsort(-np.ptp(means, axis=0))[:_CURVES]
-        labels, means = [case.labels[j] for j in order], means[:, order]
+        order = [1] if len(facts.labels) == 2 else np.argsort(-np.ptp(means, axis=0))[:_CURVES]
+        labels, means = [facts.labels[j] for j in order], means[:, order]
     # One scale for all, so that a flat line is a small effect.
-    whole = np.concatenate([each.means.ravel() for each in case.effects])
+    whole = np.concatenate([each.means.ravel() for each in facts.effects])
     span = (float(whole.min()), float(whole.max()))
     first = means[:, 0]
     low, high = int(first.argmin()), int(first.argmax())
-    what = f"probability of {labels[0]}" if case.labels else case.target
+    what = f"probability of {labels[0]}" if facts.labels else facts.target
     said = (
         f"{one.column}: {what} from {first[low]:.3g} at {_value(one.at[low])} "
         f"to {first[high]:.3g} at {_value(one.at[high])}"
@@ -370,9 +372,9 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _settings(case: Case) -> str:
+def _settings(facts: ModelFacts) -> str:
     return html.section(
         "Settings and versions",
         html.paragraph("Versions are of what wrote this page."),
-        html.table("All of them", ("name", "value"), case.settings, text=["name", "value"]),
+        html.table("All of them", ("name", "value"), facts.settings, text=["name", "value"]),
     )

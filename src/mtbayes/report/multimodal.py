@@ -10,9 +10,9 @@ import matplotlib as mpl
 import numpy as np
 
 from mtbayes.experiments.multimodal import CHOICES, PLAIN, TABLE_2, WAYS, chosen, method
-from mtbayes.experiments.tidy import Row, read_rows, read_table
+from mtbayes.experiments.results import Row, read_rows, read_table
 from mtbayes.report import figures
-from mtbayes.report.spread import Curve, curve
+from mtbayes.report.curves import Curve, curve
 from mtbayes.report.tables import Grid
 
 _COMPONENTS = (1, 2, 4, 10)
@@ -170,13 +170,13 @@ def _ways(rows: list[Row]) -> Grid:
 
 def _study(rows: list[Row], epsilon: float) -> Grid:
     at = [r for r in rows if r.epsilon == epsilon and r.method in map(method, _there(rows))]
-    temperatures = sorted({r.t for r in at}, reverse=True)
+    t_grid = sorted({r.t for r in at}, reverse=True)
     lines = []
     for choice, name in ((_EQUAL, "equal"), (_WEIGHTED, "weighted")):
         for k in _there(rows):
             shown = curve(at, method(k), choice.tv, epsilon)
-            lines.append((f"K = {k}, {name}", *(_cell(shown, t) for t in temperatures)))
-    heads = (f"ε={epsilon:g}", *(f"t={t:g}" for t in temperatures))
+            lines.append((f"K = {k}, {name}", *(_cell(shown, t) for t in t_grid)))
+    heads = (f"ε={epsilon:g}", *(f"t={t:g}" for t in t_grid))
     return Grid("Components, equal and weighted by held-out rows: TV from ν", heads, lines)
 
 

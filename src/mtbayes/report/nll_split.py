@@ -10,9 +10,9 @@ import numpy as np
 
 from mtbayes.experiments.images import EDGES, SPLIT
 from mtbayes.experiments.methods import ROBUST
-from mtbayes.experiments.tidy import read_rows, read_table
+from mtbayes.experiments.results import read_rows, read_table
 from mtbayes.report import figures
-from mtbayes.report.spread import curve
+from mtbayes.report.curves import curve
 from mtbayes.report.tables import Grid
 
 

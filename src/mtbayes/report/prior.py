@@ -8,9 +8,9 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from mtbayes.experiments.tidy import read_table
+from mtbayes.experiments.results import read_table
 from mtbayes.report import figures
-from mtbayes.report.spread import Curve
+from mtbayes.report.curves import Curve
 from mtbayes.report.tables import Grid
 
 _KL, _RENYI, _ORDER = "#1d3c8f", "#8a8a8a", "#b35806"

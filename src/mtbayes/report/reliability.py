@@ -10,10 +10,10 @@ import numpy as np
 
 from mtbayes.experiments.images import BINS
 from mtbayes.experiments.methods import DEEP, GIBBS, ROBUST
-from mtbayes.experiments.tidy import read_rows, read_table
+from mtbayes.experiments.results import read_rows, read_table
 from mtbayes.report import figures
+from mtbayes.report.curves import curve
 from mtbayes.report.images import LABELS
-from mtbayes.report.spread import curve
 from mtbayes.report.tables import Grid
 
 SHOWN = (0.0, 0.5, 1.0)

@@ -9,8 +9,8 @@ from rich import box
 from rich.table import Table
 
 from mtbayes.experiments.methods import METHODS
-from mtbayes.experiments.tidy import Row
-from mtbayes.report.spread import curve
+from mtbayes.experiments.results import Row
+from mtbayes.report.curves import curve
 
 
 class Grid(NamedTuple):
@@ -50,7 +50,7 @@ def rivals(rows: list[Row], metrics: dict[str, float], title: str, epsilon: floa
     """
     at = [row for row in rows if row.epsilon == epsilon]
     names = list(dict.fromkeys(row.method for row in at))
-    shared = _shared_temperatures(at)
+    shared = _shared_t(at)
     lines = []
     for name in names:
         mine = [r for r in at if r.method == name and (r.t in shared or not _swept(name))]
@@ -76,7 +76,7 @@ def _swept(name: str) -> bool:
     return name in METHODS and METHODS[name].swept
 
 
-def _shared_temperatures(rows: list[Row]) -> set[float]:
+def _shared_t(rows: list[Row]) -> set[float]:
     """The t that every method with a t was trained at: a choice among the same for all."""
     each = [{r.t for r in rows if r.method == n} for n in {r.method for r in rows} if _swept(n)]
     return set.intersection(*each) if each else set()

@@ -7,7 +7,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from mtbayes.experiments.tidy import read_columns
+from mtbayes.experiments.results import read_columns
 from mtbayes.report import figures
 
 

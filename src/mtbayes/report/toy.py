@@ -12,8 +12,8 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from mtbayes.experiments.tidy import Row, read_columns, read_rows
-from mtbayes.experiments.toy import MEMBERS, TABLE_1, TABLE_3, TEMPERATURES
+from mtbayes.experiments.results import Row, read_columns, read_rows
+from mtbayes.experiments.toy import MEMBERS, T_GRID, TABLE_1, TABLE_3
 from mtbayes.report import figures, tlog
 from mtbayes.types import FloatArray
 
@@ -63,7 +63,7 @@ def tables(out: Path) -> list[Any]:
 def _beside(ours: dict[tuple[int, float], float]) -> Callable[[int, float], str]:
     def cell(m: int, t: float) -> str:
         paper = TABLE_3.get(m)
-        shown = _short(paper[TEMPERATURES.index(t)], 2) if paper else "-"
+        shown = _short(paper[T_GRID.index(t)], 2) if paper else "-"
         return f"{_short(ours[m, t])} ({shown})"
 
     return cell
@@ -76,10 +76,10 @@ def _short(value: Any, digits: int = 3) -> str:
 def _table(title: str, cell: Callable[[int, float], str]) -> Table:
     table = _blank(title)
     table.add_column("", no_wrap=True)
-    for t in TEMPERATURES:
+    for t in T_GRID:
         table.add_column(f"t={t:g}", justify="right", no_wrap=True)
     for m in MEMBERS:
-        table.add_row(f"m={m}", *(cell(m, t) for t in TEMPERATURES))
+        table.add_row(f"m={m}", *(cell(m, t) for t in T_GRID))
     return table
 
 
@@ -137,13 +137,13 @@ def _figure_1(
 def _figure_9(
     folder: Path, curves: dict[str, FloatArray], points: dict[str, FloatArray]
 ) -> list[Path]:
-    colours = figures.ramp(TEMPERATURES)
+    colours = figures.ramp(T_GRID)
     with mpl.rc_context(figures.STYLE):
         figure = figures.blank(10.5, 3.1)
         panels: Iterable[Any] = figure.subplots(1, 4, sharey=True)
         for axes, m in zip(panels, (1, 2, 5, 20), strict=True):
             _data_and_truth(axes, curves, points)
-            for t in TEMPERATURES:
+            for t in T_GRID:
                 axes.plot(
                     curves["x"], curves[f"m={m} t={t:g}"], color=colours[t], label=f"t = {t:g}"
                 )
@@ -167,12 +167,12 @@ def _random(folder: Path, rows: list[Row]) -> list[Path]:
         ]
         for axes, (title, beta) in zip(panels, rules, strict=True):
             for m in MEMBERS:
-                cells = [values[m, t, beta(m)] for t in TEMPERATURES]
+                cells = [values[m, t, beta(m)] for t in T_GRID]
                 mean = np.array([np.mean(c) for c in cells])
                 error = np.array([np.std(c, ddof=1) / np.sqrt(len(c)) for c in cells])
-                axes.plot(TEMPERATURES, mean, "o-", ms=3, color=colours[m], label=f"m = {m}")
+                axes.plot(T_GRID, mean, "o-", ms=3, color=colours[m], label=f"m = {m}")
                 axes.fill_between(
-                    TEMPERATURES, mean - 2 * error, mean + 2 * error, color=colours[m], alpha=0.2
+                    T_GRID, mean - 2 * error, mean + 2 * error, color=colours[m], alpha=0.2
                 )
             axes.set(xlabel="t", ylabel=r"total variation from $\nu$", title=title)
             axes.label_outer()

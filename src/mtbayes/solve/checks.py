@@ -67,7 +67,8 @@ def check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
     if not isinstance(prior, Prior):
         raise InvalidInput(f"prior must come from prior(mean, std), got {prior!r}.")
     for name, value in prior._asdict().items():
-        if np.shape(value) not in ((), (1,), (model.size,)):
+        each = (model.size,), (posterior.components, model.size)
+        if np.shape(value) not in ((), (1,), *each):
             raise InvalidInput(
                 f"prior {name} must be one number or one for each of the {model.size} parameters, "
                 f"got shape {np.shape(value)}."
@@ -75,7 +76,7 @@ def check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
 
 
 def check_groups(criterion: Objective, posterior: Posterior) -> None:
-    """Draws can be shared out evenly over components and members."""
+    """Members can be shared out evenly over components."""
     m, k = _check.members(criterion.m, infinite=False), posterior.components
     if max(m, k) % min(m, k):
         raise InvalidInput(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import _exit
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +16,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from mtbayes.errors import InvalidInput
-from mtbayes.solve.program import Rows
+from mtbayes.types import Rows
 
 LOST = 75
 """The exit code of a process that has lost another: try again."""
@@ -120,4 +120,4 @@ def together(checkpoint: Any) -> Iterator[None]:
         line = f"mtbayes: process {jax.process_index()} lost another one that shares the fit. "
         sys.stderr.write(line + remedy + "\n")
         sys.stderr.flush()
-        os._exit(LOST)
+        _exit(LOST)

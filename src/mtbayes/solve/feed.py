@@ -18,22 +18,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from mtbayes import _check
-from mtbayes.data.pieces import Block, Order, Stream, rechunked
-from mtbayes.data.stream import is_streamed, open_stream
+from mtbayes.data.sources import is_streamed, open_stream
+from mtbayes.data.stream import Order, Stream, rechunked
 from mtbayes.errors import InvalidInput
-from mtbayes.models import LogLik, Model
+from mtbayes.models import Model
 from mtbayes.solve.checkpoint import describe
 from mtbayes.solve.checks import checked_rows
 from mtbayes.solve.devices import Devices
-from mtbayes.solve.program import Hyper, Rows, Settings, State, program, streamed
-from mtbayes.types import Array, FloatArray
+from mtbayes.solve.problem import Held, Problem
+from mtbayes.solve.program import Hyper, Settings, State, program, streamed
+from mtbayes.types import Array, FloatArray, Rows
 
 STEPS = 500
 """Steps a chunk, about: long enough to pay for the call, short enough to watch."""
 _FEW = 8
 
 
-class Plan(NamedTuple):
+class Schedule(NamedTuple):
     """How the steps of a fit are cut.
 
     epochs: of the fit; batches: steps an epoch
@@ -45,7 +46,7 @@ class Plan(NamedTuple):
     together: int
 
     @classmethod
-    def of(cls, epochs: int, batches: int, together: int | None) -> Plan:
+    def of(cls, epochs: int, batches: int, together: int | None) -> Schedule:
         """At least twenty chunks to watch where epochs allow."""
         if together is None:
             together = 0
@@ -81,33 +82,23 @@ class Plan(NamedTuple):
         return jax.random.fold_in(key, part) if self.parts > 1 else key
 
 
-class How(NamedTuple):
-    """What all feeds are told.
-
-    epochs: of the fit; together: epochs a chunk, or None; seed: of the order of rows, or None
-    """
-
-    epochs: int
-    together: int | None
-    seed: list[int] | None
-
-
 class Resident:
     """All rows on the device; a chunk is a table of row numbers."""
 
-    def __init__(self, x: Any, y: Any, weights: FloatArray, size: int, how: How) -> None:
+    def __init__(
+        self, held: Held, weights: FloatArray, size: int, problem: Problem, seed: list[int] | None
+    ) -> None:
         self.counted = np.flatnonzero(weights)
-        self.size, self.seed, self.total = size, how.seed, float(weights.sum())
-        self.plan = Plan.of(how.epochs, -(-len(self.counted) // size), how.together)
+        self.held, self.size, self.seed, self.total = held, size, seed, float(weights.sum())
+        batches = -(-len(self.counted) // size)
+        self.schedule = Schedule.of(problem.epochs, batches, problem.chunk)
         self.mesh: Any = None
-        self.rows = self._held(x, y, (weights / self.total).astype(jnp.result_type(float)))
-
-    def _held(self, *columns: Any) -> Rows:
-        return Rows(*map(jnp.asarray, columns))
+        share = (weights / self.total).astype(jnp.result_type(float))
+        self.rows = Rows(held.x, held.y, jnp.asarray(share))
 
     def chunks(self, first: int) -> Iterator[Any]:
         """What `advance` takes, for each chunk from `first` on."""
-        for chunk in range(first, self.plan.chunks):
+        for chunk in range(first, self.schedule.chunks):
             yield self.order(chunk)
 
     def advance(
@@ -118,12 +109,14 @@ class Resident:
 
     def order(self, chunk: int) -> Array:
         """Row numbers of a chunk, [steps, batch]; -1 pads the last batch of each epoch."""
-        epoch, part = self.plan.begin(chunk)
-        order = np.concatenate([self._epoch(epoch + i) for i in range(max(1, self.plan.together))])
-        return jnp.asarray(order if self.plan.parts == 1 else order[part * STEPS :][:STEPS])
+        epoch, part = self.schedule.begin(chunk)
+        order = np.concatenate(
+            [self._epoch(epoch + i) for i in range(max(1, self.schedule.together))]
+        )
+        return jnp.asarray(order if self.schedule.parts == 1 else order[part * STEPS :][:STEPS])
 
     def _epoch(self, epoch: int) -> Array:
-        order = np.full(self.plan.batches * self.size, -1, np.int32)
+        order = np.full(self.schedule.batches * self.size, -1, np.int32)
         rows = self.counted  # rows of weight 0 are never picked
         if self.seed is not None:
             rows = np.random.default_rng([*self.seed, epoch]).permutation(rows)
@@ -136,26 +129,30 @@ class Resident:
 
     def fingerprint(self) -> str:
         """A digest of all rows."""
-        return describe(self.rows)
+        return f"{self.held.digest}{describe(self.rows.weight)}"
 
 
 class Split(Resident):
     """Rows in memory, whose batches are split over the devices of a mesh."""
 
     def __init__(
-        self, x: Any, y: Any, weights: FloatArray, size: int, how: How, devices: Devices
+        self,
+        held: Held,
+        weights: FloatArray,
+        size: int,
+        problem: Problem,
+        seed: list[int] | None,
+        devices: Devices,
     ) -> None:
         check_size(size, 1, devices)
-        super().__init__(x, y, weights, size, how)
+        super().__init__(held, weights, size, problem, seed)
+        self.rows = Rows(*map(np.asarray, self.rows))  # batches are put together on the host
         self.devices, self.mesh = devices, devices.mesh
-
-    def _held(self, *columns: Any) -> Rows:
-        return Rows(*columns)
 
     def chunks(self, first: int) -> Iterator[Rows]:
         """Batches of each chunk from `first` on."""
         mine = self.devices.share(self.size)
-        for chunk in range(first, self.plan.chunks):
+        for chunk in range(first, self.schedule.chunks):
             picked = np.asarray(self.order(chunk))[:, mine]
             weight = np.where(picked < 0, 0, self.rows.weight[picked])
             yield self.devices.batches(Rows(self.rows.x[picked], self.rows.y[picked], weight))
@@ -171,20 +168,25 @@ class Streamed:
     """Rows from a stream; a chunk is its batches, read while the device computes."""
 
     def __init__(
-        self, stream: Stream, model: LogLik, size: int, how: How, devices: Devices
+        self,
+        stream: Stream,
+        size: int,
+        problem: Problem,
+        seed: list[int] | None,
+        devices: Devices,
     ) -> None:
         check_size(size, stream.lanes, devices)
-        self.stream, self.model, self.size, self.devices = stream, model, size, devices
+        self.stream, self.model, self.size, self.devices = stream, problem.model, size, devices
         self.mesh = devices.mesh
         self.each = size // stream.lanes
         self.lanes = devices.lanes(size, stream.lanes)
         self.total = stream.total
         longest = max(map(stream.lane_rows, range(stream.lanes)))
-        self.plan = Plan.of(how.epochs, -(-longest // self.each), how.together)
+        self.schedule = Schedule.of(problem.epochs, -(-longest // self.each), problem.chunk)
         first = stream.first()
         self.none = first.take(slice(0))
         width = sum(column.nbytes for column in first) // len(first.y)
-        self.order = Order.of(stream, None if how.seed is None else tuple(how.seed), width)
+        self.order = Order.of(stream, None if seed is None else tuple(seed), width)
 
     def chunks(self, first: int) -> Iterator[Rows]:
         """Batches of each chunk from `first` on, read one chunk ahead of what is asked for."""
@@ -203,24 +205,24 @@ class Streamed:
 
     def _read(self, first: int) -> Iterator[Rows]:
         """The rows of each chunk."""
-        parts = self._parts(*self.plan.begin(first))
-        while some := list(islice(parts, max(1, self.plan.together))):
+        parts = self._parts(*self.schedule.begin(first))
+        while some := list(islice(parts, max(1, self.schedule.together))):
             yield some[0] if len(some) == 1 else Rows(*map(np.concatenate, zip(*some, strict=True)))
 
     def _parts(self, begin: int, part: int) -> Iterator[Rows]:
         """Epochs, or the parts of each where it is long."""
-        for epoch in range(begin, self.plan.epochs):
+        for epoch in range(begin, self.schedule.epochs):
             skip = part * STEPS * self.each if epoch == begin else 0
             lanes = [
                 rechunked(self.stream.rows_of(i, self.order, epoch, skip), STEPS * self.each)
                 for i in self.lanes
             ]
-            for step in range(skip // self.each, self.plan.batches, STEPS):
-                steps = min(STEPS, self.plan.batches - step)
+            for step in range(skip // self.each, self.schedule.batches, STEPS):
+                steps = min(STEPS, self.schedule.batches - step)
                 parts = [self._batched(next(lane, self.none), steps) for lane in lanes]
                 yield parts[0] if len(parts) == 1 else _beside(parts)
 
-    def _batched(self, block: Block, steps: int) -> Rows:
+    def _batched(self, block: Rows, steps: int) -> Rows:
         """Rows of a lane as [steps, rows, ...]; missing ones weigh 0."""
         short = steps * self.each - len(block.y)
         x, y = self._checked(block) if len(block.y) else block[:2]
@@ -229,7 +231,7 @@ class Streamed:
             x, y, weight = (_padded(values, short) for values in (x, y, weight))
         return Rows(*(v.reshape(steps, self.each, *v.shape[1:]) for v in (x, y, weight)))
 
-    def _checked(self, block: Block) -> tuple[Any, Any]:
+    def _checked(self, block: Rows) -> tuple[Any, Any]:
         narrow = isinstance(self.model, Model)  # whose check looks at shapes alone
         return checked_rows(self.model, block.x, block.y, narrow=narrow)
 
@@ -244,21 +246,20 @@ class Streamed:
         return describe((lengths, np.array(self.stream.lanes), *self.few()))
 
 
-def feed_of(
-    model: LogLik, x: Any, y: Any, weight: Any, batch_size: int, how: How, mesh: Any
-) -> Resident | Streamed:
-    """The feed for what a user gives as rows."""
-    devices = Devices.of(mesh)
+def feed_of(problem: Problem, seed: list[int] | None) -> Resident | Streamed:
+    """The feed for a problem's rows; seed: of their order, or None for that of the rows."""
+    devices, (x, y, weight) = Devices.of(problem.mesh), problem.rows
     if is_streamed(x):
         stream = open_stream(x, y, weight)
         shares = math.lcm(stream.lanes, devices.sharing)
-        size = _size(batch_size, len(stream), shares)
-        return Streamed(stream, model, size, how, devices)
-    x, y = checked_rows(model, x, y)
-    weights, size = _check.row_weights(weight, len(x)), _size(batch_size, len(x), devices.sharing)
-    if mesh is None:
-        return Resident(x, y, weights, size, how)
-    return Split(x, y, weights, size, how, devices)
+        size = _size(problem.batch_size, len(stream), shares)
+        return Streamed(stream, size, problem, seed, devices)
+    held = x if isinstance(x, Held) else Held.of(problem.model, x, y)
+    weights = _check.row_weights(weight, len(held))
+    size = _size(problem.batch_size, len(held), devices.sharing)
+    if problem.mesh is None:
+        return Resident(held, weights, size, problem, seed)
+    return Split(held, weights, size, problem, seed, devices)
 
 
 def check_size(size: int, lanes: int, devices: Devices) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,30 +13,19 @@ import optax
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
-from mtbayes.draws import Points
 from mtbayes.errors import InvalidInput
+from mtbayes.members import Points
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
+from mtbayes.progress import Callback, Progress
 from mtbayes.solve.checkpoint import Checkpoint, describe
-from mtbayes.solve.checks import check_groups, check_parts, checked_rows
+from mtbayes.solve.checks import checked_rows
 from mtbayes.solve.devices import agreed, together
-from mtbayes.solve.feed import How, feed_of
+from mtbayes.solve.feed import feed_of
+from mtbayes.solve.problem import Problem, as_key
 from mtbayes.solve.program import Hyper, Settings, State, Terms, row_losses, starter
-from mtbayes.types import Array, Solution, Status
-
-
-class Progress(NamedTuple):
-    """What a callback is told after each chunk of steps.
-
-    epoch: epochs that are complete; share: of the whole fit
-    """
-
-    epoch: int
-    epochs: int
-    share: float
-    terms: Terms
-    held_out: float | None
+from mtbayes.types import Array, Rows, Solution, Status
 
 
 def fit(
@@ -60,7 +48,7 @@ def fit(
     held_out: tuple[Any, Any] | None = None,
     patience: int = 5,
     checkpoint: str | Path | None = None,
-    callback: Callable[[Progress], None] | None = None,
+    callback: Callback | None = None,
 ) -> Solution:
     """Minimise J over a posterior family by stochastic gradients.
 
@@ -99,23 +87,21 @@ def fit(
     >>> print(solution.status)
     Trained for 20 epochs.
     """
-    training = Training(
+    problem = Problem(
         model,
         criterion,
-        x,
-        y,
-        key=key,
-        posterior=posterior,
-        prior=prior,
-        weight=weight,
-        optimiser=optimiser,
-        learning_rate=learning_rate,
-        epochs=epochs,
-        batch_size=batch_size,
-        start=start,
-        shuffle=shuffle,
-        mesh=mesh,
+        Rows(x, y, weight),
+        mean_field() if posterior is None else posterior,
+        gaussian_prior() if prior is None else prior,
+        optimiser,
+        learning_rate,
+        epochs,
+        batch_size,
+        start,
+        shuffle,
+        mesh,
     )
+    training = Training(problem, key)
     watch = _HeldOut(training, held_out, patience) if held_out is not None else None
     saved = None
     if checkpoint is not None:
@@ -131,57 +117,30 @@ def fit(
 class Training:
     """One fit: its rows, its compiled program, its start."""
 
-    def __init__(
-        self,
-        model: LogLik,
-        criterion: Objective,
-        x: Any,
-        y: Any,
-        *,
-        key: Array,
-        posterior: Posterior | None = None,
-        prior: Prior | None = None,
-        weight: Any = None,
-        optimiser: optax.GradientTransformation | None = None,
-        learning_rate: float = 0.01,
-        epochs: int = 20,
-        batch_size: int = 128,
-        start: Any = None,
-        shuffle: bool = True,
-        mesh: Any = None,
-        chunk: int | None = None,
-    ) -> None:
-        posterior = mean_field() if posterior is None else posterior
-        prior = gaussian_prior() if prior is None else prior
-        check_parts(model, criterion, posterior, prior)
-        key = jax.random.key(key) if isinstance(key, int) else key
-        _check.count(epochs, "epochs", "20 is the default.")
-        _check.count(batch_size, "batch_size", "128 is the default.")
-        _check.positive(learning_rate, "learning_rate", "0.01 is the default.")
-        check_groups(criterion, posterior)
-        keys = jax.random.split(key, 4)
-        self.noise_key, self.held_out_key = keys[1], keys[3]
-        seed = np.asarray(jax.random.key_data(keys[2])).tolist() if shuffle else None
-        self.feed = feed_of(model, x, y, weight, batch_size, How(epochs, chunk, seed), mesh)
-        self.plan = self.feed.plan
+    def __init__(self, problem: Problem, key: Any) -> None:
+        criterion = problem.criterion
+        keys = jax.random.split(as_key(key), 4)
+        self.problem, self.member_key, self.held_out_key = problem, keys[1], keys[3]
+        seed = np.asarray(jax.random.key_data(keys[2])).tolist() if problem.shuffle else None
+        self.feed = feed_of(problem, seed)
+        self.schedule = self.feed.schedule
         self.settings = Settings(
-            model,
-            posterior,
+            problem.model,
+            problem.posterior,
             criterion.template(),
-            optimiser,
+            problem.optimiser,
             self.feed.size,
-            self.plan.batches,
+            self.schedule.batches,
             self.feed.mesh,
         )
-        self.epochs, self.criterion = epochs, criterion
         self.hyper = Hyper(
             tuple(jnp.asarray(v, float) for v in criterion.numbers()),
             jnp.asarray(criterion.regulariser_weight(self.feed.total), float),
-            jnp.asarray(learning_rate, float),
-            jnp.asarray(epochs * self.plan.batches, float),
-            prior,
+            jnp.asarray(problem.learning_rate, float),
+            jnp.asarray(problem.epochs * self.schedule.batches, float),
+            problem.prior,
         )
-        self.start, divergence = starter(self.settings)(keys[0], start, prior)
+        self.start, divergence = starter(self.settings)(keys[0], problem.start, problem.prior)
         first = float(divergence)
         if not math.isfinite(first):
             raise InvalidInput(
@@ -195,12 +154,12 @@ class Training:
         return {
             "model": describe(self.settings.model),
             "posterior": repr(self.settings.posterior),
-            "criterion": repr(self.criterion),
+            "criterion": repr(self.problem.criterion),
             "optimiser": describe(self._first_move()),
-            "epochs": self.epochs,
+            "epochs": self.problem.epochs,
             "batch_size": self.settings.batch_size,
             "rows, targets or weights": self.feed.fingerprint(),
-            "prior, key or rates": describe((self.hyper, self.noise_key)),
+            "prior, key or rates": describe((self.hyper, self.member_key)),
             "start or log_lik": describe((self.start.posterior, self._first_log_lik())),
         }
 
@@ -219,7 +178,7 @@ class Training:
 
     def advance(self, state: State, rows: Any, chunk: int) -> tuple[State, Terms, bool]:
         """One chunk: the new state, the mean terms, and whether all is finite."""
-        key = self.plan.key(self.noise_key, chunk)
+        key = self.schedule.key(self.member_key, chunk)
         new, terms, sound = self.feed.advance(self.settings, state, rows, key, self.hyper)
         return new, Terms(*(float(v) for v in terms)), bool(sound)
 
@@ -228,7 +187,7 @@ def run(
     training: Training,
     watch: _HeldOut | None = None,
     saved: Checkpoint | None = None,
-    callback: Callable[[Progress], None] | None = None,
+    callback: Callback | None = None,
 ) -> Solution:
     """All chunks of a training, one after another."""
     with together(saved and saved.path):
@@ -239,10 +198,10 @@ def _run(
     training: Training,
     watch: _HeldOut | None,
     saved: Checkpoint | None,
-    callback: Callable[[Progress], None] | None,
+    callback: Callback | None,
 ) -> Solution:
     state, best, done = training.start, training.start.posterior, 0
-    plan, trace = training.plan, list[list[float]]()
+    schedule, trace = training.schedule, list[list[float]]()
     if saved is not None:
         (state, best), done, trace, scores = saved.restore((state, best))
         if training.feed.mesh is not None:
@@ -254,7 +213,7 @@ def _run(
             break
         new, terms, sound = training.advance(state, rows, done)
         if not sound:
-            return finished(training, best, trace, plan.epochs_after(done), sound=False)
+            return finished(training, best, trace, schedule.epochs_after(done), sound=False)
         state, done = new, done + 1
         trace.append([float(v) for v in terms])
         score = watch.look(state.posterior, done) if watch is not None else None
@@ -263,12 +222,18 @@ def _run(
         if saved is not None:
             saved.write((state, best), done, trace, watch.scores if watch is not None else [])
         if callback is not None:
-            share = done / plan.chunks
-            callback(Progress(plan.epochs_after(done), training.epochs, share, terms, score))
+            share, epochs = done / schedule.chunks, training.problem.epochs
+            epoch = schedule.epochs_after(done)
+            callback(Progress(share, _in_words(terms), epoch, epochs, terms, score))
     since_best = 0
     if watch is not None and trace:
-        since_best = plan.epochs_after(done) - plan.epochs_after(done - watch.since_best())
-    return finished(training, best, trace, plan.epochs_after(done), since_best=since_best)
+        since_best = schedule.epochs_after(done) - schedule.epochs_after(done - watch.since_best())
+    return finished(training, best, trace, schedule.epochs_after(done), since_best=since_best)
+
+
+def _in_words(terms: Terms) -> str:
+    prior = float(terms.loss - terms.data)
+    return f"loss {float(terms.loss):.3f} = data {float(terms.data):.3f} + prior {prior:.3f}"
 
 
 def finished(
@@ -281,7 +246,7 @@ def finished(
     since_best: int = 0,
 ) -> Solution:
     """The Solution of a fit that ended after `epoch` epochs."""
-    planned = f"epoch {epoch} of {training.epochs}"
+    planned = f"epoch {epoch} of {training.problem.epochs}"
     if not sound:
         sentence = (
             f"Stopped after {planned}, whose state is returned: the loss was no longer finite. "

@@ -1,7 +1,7 @@
 """The compiled programs of a fit: the start, a chunk of steps, and the loss of each row.
 
 What makes a step cheap: all parameters in one flat vector and one slice of random numbers a step;
-layers drawn row by row where that is cheaper (`mtbayes.draws`); and a pool of random numbers for
+layers drawn row by row where that is cheaper (`mtbayes.members`); and a pool of random numbers for
 each chunk, read at random places. A slice of a pool of independent normals is itself a vector of
 independent normals, so that each step's gradient, taken by itself, is unbiased; it is not
 independent of earlier steps that have read the same numbers.
@@ -20,15 +20,15 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mtbayes.criteria import Objective
-from mtbayes.draws import Plan, Points, plan
+from mtbayes.members import Plan, Points, plan
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior
-from mtbayes.types import Array
+from mtbayes.types import Array, Rows
 
 _POOL = 2**21
 _USES = 8  # of each number in a chunk, where drawing them once would take long
 _CHEAP = 2**18  # numbers that are drawn in no time
-_EVALUATION_DRAWS = 50
+_EVALUATION_MEMBERS = 50
 _EVALUATION_ROWS = 1024
 _ADAM = optax.scale_by_adam()
 
@@ -39,14 +39,6 @@ class Terms(NamedTuple):
     loss: Array
     data: Array
     divergence: Array
-
-
-class Rows(NamedTuple):
-    """Rows of data; weights over a whole data set sum to 1."""
-
-    x: Array
-    y: Array
-    weight: Array
 
 
 class Hyper(NamedTuple):
@@ -79,32 +71,32 @@ class Settings(NamedTuple):
     mesh: Any = None
 
     @property
-    def sets(self) -> int:
-        """Sets of weights a step: m, or one for each component where those are more."""
+    def members(self) -> int:
+        """Members a step: m, or one for each component where those are more."""
         return max(int(self.criterion.m), self.posterior.components)
 
     @property
     def plan(self) -> Plan:
         """How θ is drawn."""
         k = self.posterior.components
-        return plan(self.model.linears, self.model.size, k, self.sets, self.batch_size)
+        return plan(self.model.linears, self.model.size, k, self.members, self.batch_size)
 
 
 def estimate(
-    settings: Settings, state: Any, rows: Rows, noise: Array, key: Array, hyper: Hyper
+    settings: Settings, state: Any, rows: Rows, normals: Array, key: Array, hyper: Hyper
 ) -> Terms:
     """J estimated, without bias, from one minibatch out of `settings.batches`.
 
     The mean over the minibatches of an epoch is J on all rows, since each estimate is
     batches · Σ_i weight_i R_i with weights that sum to 1 over all rows; padding weighs 0.
     """
-    draws = settings.posterior.draws(state, noise, settings.plan, settings.sets)
+    members = settings.posterior.members(state, normals, settings.plan, settings.members)
     criterion, model = settings.criterion, settings.model
-    log_lik = _split(settings, model.log_lik(draws, rows.x, rows.y))
+    log_lik = _split(settings, model.log_lik(members, rows.x, rows.y))
     integral = None
     if criterion.power is not None:
-        integral = model.log_power_integral(draws, rows.x, criterion.power)
-    elif settings.sets > criterion.m > 1:
+        integral = model.log_power_integral(members, rows.x, criterion.power)
+    elif settings.members > criterion.m > 1:
         log_lik = jax.random.permutation(key, log_lik)  # new groups of m components each step
     losses = criterion.rows(log_lik, integral, *hyper.numbers)
     data = settings.batches * jnp.sum(rows.weight * losses)
@@ -168,17 +160,19 @@ def _steps(
 ) -> tuple[State, Terms, Array]:
     """A step for each of `inputs`[steps, ...], of which `batch` makes its rows."""
     steps = jax.tree.leaves(inputs)[0].shape[0]
-    pool, places = _noise(settings, steps, key, state)
+    pool, places = _normals(settings, steps, key, state)
     rule = settings.optimiser if settings.optimiser is not None else _ADAM
 
     def step(state: State, at: tuple[Any, Array]) -> tuple[State, Terms]:
         given, place = at
-        noise = jax.lax.dynamic_slice(pool, (place,), (settings.plan.size,)) if len(pool) else pool
+        normals = (
+            jax.lax.dynamic_slice(pool, (place,), (settings.plan.size,)) if len(pool) else pool
+        )
         rows = batch(given)
         grouping = jax.random.fold_in(key, state.step)
 
         def loss(posterior: Any) -> tuple[Array, Terms]:
-            terms = estimate(settings, posterior, rows, noise, grouping, hyper)
+            terms = estimate(settings, posterior, rows, normals, grouping, hyper)
             return terms.loss, terms
 
         gradient, terms = jax.grad(loss, has_aux=True)(state.posterior)
@@ -198,7 +192,7 @@ def _steps(
 
 
 def _split(settings: Settings, log_lik: Array) -> Array:
-    """Log likelihoods [sets, rows] over a mesh: rows along its first axis, sets along another."""
+    """Log likelihoods [S, n] over a mesh: rows along its first axis, members along another."""
     if settings.mesh is None:
         return log_lik
     rows, *members = settings.mesh.axis_names
@@ -206,7 +200,7 @@ def _split(settings: Settings, log_lik: Array) -> Array:
     return jax.lax.with_sharding_constraint(log_lik, NamedSharding(settings.mesh, by))
 
 
-def _noise(settings: Settings, steps: int, key: Array, state: State) -> tuple[Array, Array]:
+def _normals(settings: Settings, steps: int, key: Array, state: State) -> tuple[Array, Array]:
     """A pool of standard normals, and where in it each step reads."""
     dtype = jax.tree.leaves(state.posterior)[0].dtype
     each = settings.plan.size if settings.posterior.drawn else 0
@@ -225,11 +219,11 @@ def row_losses(
     y: Any,
     key: Array,
     numbers: tuple[Any, ...],
-    draws: int = _EVALUATION_DRAWS,
+    members: int = _EVALUATION_MEMBERS,
 ) -> Any:
-    """The criterion's loss of each row, [n], from at least `draws` weights shared by all rows."""
-    sets = settings.sets * -(-draws // settings.sets)
-    theta = settings.posterior.sample(key, state, sets)
+    """The criterion's loss of each row, [n], from at least `members` weights shared by all rows."""
+    members = settings.members * -(-members // settings.members)
+    theta = settings.posterior.sample(key, state, members)
     losses = _losses(settings)
     parts = []
     for begin in range(0, len(x), _EVALUATION_ROWS):
@@ -242,8 +236,8 @@ def row_losses(
 @lru_cache(maxsize=64)
 def _losses(settings: Settings) -> Callable[..., Array]:
     def losses(theta: Array, x: Array, y: Array, numbers: tuple[Array, ...]) -> Array:
-        draws, model, power = Points(theta), settings.model, settings.criterion.power
-        integral = None if power is None else model.log_power_integral(draws, x, power)
-        return settings.criterion.rows(model.log_lik(draws, x, y), integral, *numbers)
+        members, model, power = Points(theta), settings.model, settings.criterion.power
+        integral = None if power is None else model.log_power_integral(members, x, power)
+        return settings.criterion.rows(model.log_lik(members, x, y), integral, *numbers)
 
     return jax.jit(losses)

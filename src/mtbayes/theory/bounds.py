@@ -81,7 +81,7 @@ def log_t_span(t: float, density: float = 1.0) -> Span:
     >>> log_t_span(0.5)
     Span(low=-0.0, high=2.0)
     """
-    _check.temperature(t)
+    _check.loss_order(t)
     _check.positive(density, "density", "It bounds the likelihood: 1 for classes.")
     if t == 1:
         raise InvalidInput(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
 from mtbayes.maths.tlog import log_t_of_any_order
-from mtbayes.types import Array, FloatArray, Status
+from mtbayes.progress import Callback, Progress, silent
+from mtbayes.types import Array, FloatArray, Rows, Status
 
 _DENSE = 512  # parameters up to which the matrix is formed
 _SINGULAR = {"float32": 1e-5, "float64": 1e-11}  # of the largest eigenvalue, what counts as 0
@@ -61,21 +62,11 @@ class Curvature:
         _check.count(self.steps, "steps", "200 is the default.")
 
 
-class Rows(NamedTuple):
-    """Rows in chunks of one shape; weights sum to 1, padding weighs 0."""
-
-    x: Array
-    """[chunks, size, ...]"""
-    y: Array
-    weight: Array
-    """[chunks, size]"""
-
-
 class Programs:
     """Compiled pieces of J(φ) = Σ_i w_i R(φ, x_i) + strength · D(φ), φ a flat vector.
 
     log_density: (φ, x, y) -> [groups, n], log of the predictive density of each row by each group
-        of draws; R is -log_t of it, averaged over groups
+        of members; R is -log_t of it, averaged over groups
     """
 
     def __init__(
@@ -162,16 +153,14 @@ class Solver:
         self.phi, self.rows, self.strength = phi, rows, strength
         self._factor: Any = None
 
-    def solve(
-        self, right: FloatArray, tell: Callable[[float], None] = lambda _share: None
-    ) -> tuple[FloatArray, Status]:
-        """S for a right-hand side b, and how it was found; `tell` hears the share of steps."""
+    def solve(self, right: FloatArray, callback: Callback = silent) -> tuple[FloatArray, Status]:
+        """S for a right-hand side b, and how it was found; `callback` hears of the steps."""
         if len(right) <= _DENSE:
             if self._factor is None:
                 self._factor = self._factored()
             direct = f"Solved directly for {len(right)} parameters."
             return cho_solve(self._factor, right), Status(True, 1, 0.0, direct)
-        return self._iterated(right, tell)
+        return self._iterated(right, callback)
 
     def _factored(self) -> Any:
         kind, damping = self.curvature.kind, self.curvature.damping
@@ -197,16 +186,14 @@ class Solver:
             )
         return cho_factor(matrix)
 
-    def _iterated(
-        self, right: FloatArray, tell: Callable[[float], None]
-    ) -> tuple[FloatArray, Status]:
+    def _iterated(self, right: FloatArray, callback: Callback) -> tuple[FloatArray, Status]:
         c, products, kind = self.curvature, 0, self.phi.dtype
         product = getattr(self.programs, c.kind)
 
         def apply(v: FloatArray) -> FloatArray:
             nonlocal products
             products += 1
-            tell(min(1.0, products / c.steps))
+            callback(Progress(min(1.0, products / c.steps)))
             v = v.ravel()
             ahead = product(self.phi, jnp.asarray(v, kind), self.rows, self.strength)
             result = np.asarray(ahead, float) + c.damping * v

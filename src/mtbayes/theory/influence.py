@@ -12,12 +12,11 @@ R(z) - mean_i R(x_i), for its derivative in φ is 0 at the minimum.
 Leaving out row i of n is γ = -1/(n-1) at z = x_i, if the regulariser keeps its weight. `fit` keeps
 beta instead: J without row i is, times (n-1)/n, J - R(x_i)/n, and φ* moves by H⁻¹ ∂_φ R(x_i)/n.
 
-All of it is about the J that a fixed set of draws gives, a smooth function without noise.
+All of it is about the J that a fixed set of members gives, a smooth function without noise.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from functools import partial
@@ -31,31 +30,31 @@ from scipy.optimize import minimize
 
 from mtbayes import _check
 from mtbayes.criteria import Criterion
-from mtbayes.draws import Points
 from mtbayes.errors import InvalidInput
+from mtbayes.members import Points
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
+from mtbayes.progress import Callback, Progress, silent
 from mtbayes.solve.checks import checked_rows
-from mtbayes.theory.curvature import Curvature, Programs, Rows, Solver
-from mtbayes.types import Array, FloatArray, Status
-
-Tell = Callable[[float], None]
-"""Progress: the share done of what is being computed, in [0, 1]."""
+from mtbayes.theory.curvature import Curvature, Programs, Solver
+from mtbayes.types import Array, FloatArray, Rows, Status
 
 
 class Influence:
     """J as a smooth function of φ, its curvature at φ, and what rows do to its minimum.
 
     log_density: (φ, x, y) -> [groups, n], the log predictive density of each row by each group of
-        draws (one group where it is known in closed form); R is -log_t of it, averaged over groups
+        members (one group where it is known in closed form); R is the mean of -log_t of it
     regulariser: φ -> a number, its weight included
     state: φ, any tree of arrays, at or near the minimum of J (see `minimised`)
     x, y: the rows of the fit; weight[n]: how often each counts
     t: order of the t-logarithm
     curvature: what is inverted, and how accurately
     chunk: rows evaluated at once; less needs less memory
-    tell: told the share done of a solve, then of the rows
+    callback: hears of progress, of a solve, then of the rows
+    programs: compiled for the same functions and t, to be used again
+    strength: factor on the regulariser
 
     The paper's example, q = N(φ, 1) and the model N(θ, 1) with m = ∞: the predictive is N(φ, 2).
 
@@ -78,12 +77,15 @@ class Influence:
         weight: Any = None,
         curvature: Curvature | None = None,
         chunk: int = 512,
-        tell: Tell | None = None,
+        callback: Callback = silent,
+        programs: Programs | None = None,
+        strength: float = 1.0,
     ) -> None:
-        _check.temperature(t)
+        _check.loss_order(t)
         self.chunk = _check.count(chunk, "chunk", "512 is the default.")
-        self.log_density, self.curvature = log_density, curvature or Curvature()
-        self.tell: Tell = tell or (lambda _share: None)
+        self.log_density, self.regulariser, self.t = log_density, regulariser, float(t)
+        self.curvature = curvature or Curvature()
+        self.callback = callback
         self.x, self.y = _pair(x, y)
         self.weight = _check.row_weights(weight, len(self.x))
         phi, self._unravel = ravel_pytree(jax.tree.map(jnp.asarray, state))
@@ -93,17 +95,32 @@ class Influence:
                 "failed: read its status."
             )
         unravel = self._unravel
-        self._programs = Programs(
+        self._programs = programs or Programs(
             lambda phi, x, y: log_density(unravel(phi), x, y),
             lambda phi: jnp.asarray(regulariser(unravel(phi)), phi.dtype),
             float(t),
         )
-        self._at(phi, self._in_chunks(self.weight), 1.0)
+        self._phi, self._rows, self._strength = phi, self._in_chunks(self.weight), strength
+        self._solver = Solver(self.curvature, self._programs, phi, self._rows, strength)
 
-    def _at(self, phi: Array, rows: Rows, strength: float) -> None:
-        """Set φ, rows and the regulariser's strength; forget what was computed elsewhere."""
-        self._phi, self._rows, self._strength = phi, rows, strength
-        self._solver = Solver(self.curvature, self._programs, phi, rows, strength)
+    def _elsewhere(
+        self, phi: Array, weight: FloatArray, strength: float, curvature: Curvature
+    ) -> Influence:
+        """The same J at another φ, with other weights or curvature; nothing is compiled again."""
+        return Influence(
+            self.log_density,
+            self.regulariser,
+            self._unravel(phi),
+            self.x,
+            self.y,
+            t=self.t,
+            weight=weight,
+            curvature=curvature,
+            chunk=self.chunk,
+            callback=self.callback,
+            programs=self._programs,
+            strength=strength,
+        )
 
     @property
     def state(self) -> Any:
@@ -149,18 +166,13 @@ class Influence:
             options={"gtol": tol, "maxiter": 1000},
         )
         left = float(np.linalg.norm(found.jac))
-        moved = copy.copy(self)
-        moved.weight = weights
-        moved._at(jnp.asarray(found.x, kind), rows, strength)
+        moved = self._elsewhere(jnp.asarray(found.x, kind), weights, strength, self.curvature)
         sentence = f"{found.nit} Newton steps; the gradient's norm is {left:.1e}."
         return moved, Status(left <= tol, int(found.nit), left, sentence)
 
     def with_curvature(self, curvature: Curvature) -> Influence:
         """The same J and φ, another curvature; nothing is compiled again."""
-        other = copy.copy(self)
-        other.curvature = curvature
-        other._at(self._phi, self._rows, self._strength)
-        return other
+        return self._elsewhere(self._phi, self.weight, self._strength, curvature)
 
     # What rows do.
 
@@ -174,11 +186,11 @@ class Influence:
         for begin, chunk in self._chunks(x, y):
             rows = np.asarray(self._programs.gradients(self._phi, *chunk), float)
             parts.append(rows[: len(x) - begin])
-        right = self._mean_gradient() - np.concatenate(parts)
+        right = self.mean_gradient() - np.concatenate(parts)
         solved = np.empty_like(right)
         for i, row in enumerate(right):
             solved[i] = self._solver.solve(row)[0]
-            self.tell((i + 1) / len(right))
+            self.callback(Progress((i + 1) / len(right)))
         moved = jax.vmap(self._unravel)(jnp.asarray(solved, self._phi.dtype))
         return jax.tree.map(np.asarray, moved)
 
@@ -190,10 +202,10 @@ class Influence:
                 "function must have a finite gradient at φ, got NaN or infinity. A row whose "
                 "density is 0 has an infinite log loss: leave it out."
             )
-        return Effect(self, *self._solver.solve(np.asarray(slope, float), self.tell))
+        return Effect(self, *self._solver.solve(np.asarray(slope, float), self.callback))
 
     def on_loss(self, x: Any, y: Any) -> Effect:
-        """The effect on the mean log loss of rows (x, y): -log of the predictive of all draws."""
+        """The effect on the mean log loss of rows (x, y): -log of the predictive of all members."""
         x, y = self._checked(x, y)
 
         def loss(state: Any) -> Array:
@@ -207,9 +219,15 @@ class Influence:
         mean = np.average(self._each(self._programs.losses, self.x, self.y), weights=self.weight)
         return self._each(self._programs.losses, *self._checked(x, y)) - mean
 
+    def along(self, direction: FloatArray, x: Any, y: Any) -> FloatArray:
+        """direction·∂_φ R of each row (x, y)."""
+        s = jnp.asarray(direction, self._phi.dtype)
+        x, y = self._checked(x, y)
+        return self._each(lambda phi, *rows: self._programs.along(phi, s, *rows), x, y)
+
     # Rows in chunks.
 
-    def _mean_gradient(self) -> FloatArray:
+    def mean_gradient(self) -> FloatArray:
         """mean_i ∂_φ R(x_i): the gradient of J without its regulariser."""
         return np.asarray(self._programs.objective(self._phi, self._rows, 0.0)[1], float)
 
@@ -227,7 +245,7 @@ class Influence:
         for begin in range(0, len(x), size):
             picked = np.arange(begin, begin + size) % len(x)
             yield begin, (jnp.asarray(x[picked]), jnp.asarray(y[picked]))
-            self.tell(min(1.0, (begin + size) / len(x)))
+            self.callback(Progress(min(1.0, (begin + size) / len(x))))
 
     def _in_chunks(self, weight: FloatArray) -> Rows:
         size = min(self.chunk, len(self.x))
@@ -260,9 +278,8 @@ class Effect(NamedTuple):
 
     def of(self, x: Any, y: Any) -> FloatArray:
         """df/dγ for each row (x, y), in the data or not: -s·∂_φ[R(z) - mean_i R(x_i)]."""
-        own = self.influence
-        mean = float(self.direction @ own._mean_gradient())
-        return mean - self._along(*own._checked(x, y))
+        mean = float(self.direction @ self.influence.mean_gradient())
+        return mean - self.influence.along(self.direction, x, y)
 
     def without(self) -> FloatArray:
         """By how much f changes when each row of the fit is left out, to first order in 1/n.
@@ -270,13 +287,7 @@ class Effect(NamedTuple):
         The refit keeps beta; a row of weight w loses all of it.
         """
         own = self.influence
-        return own.weight / own.weight.sum() * self._along(own.x, own.y)
-
-    def _along(self, x: Array, y: Array) -> FloatArray:
-        """s·∂_φ R of each row."""
-        own = self.influence
-        direction = jnp.asarray(self.direction, own._phi.dtype)
-        return own._each(lambda phi, *rows: own._programs.along(phi, direction, *rows), x, y)
+        return own.weight / own.weight.sum() * own.along(self.direction, own.x, own.y)
 
 
 def influence(
@@ -290,18 +301,18 @@ def influence(
     prior: Prior | None = None,
     weight: Any = None,
     key: Any = 0,
-    draws: int = 100,
+    members: int = 100,
     curvature: Curvature | None = None,
     chunk: int = 512,
-    tell: Tell | None = None,
+    callback: Callback = silent,
 ) -> Influence:
     """The influence of rows on what `fit(model, x, y, criterion, ...)` found.
 
     state: `Solution.state`; the other arguments as given to `fit`
-    key: of the draws that make J a function without noise
-    draws: how many, at least; rounded up to whole groups of m
+    key: of the members that make J a function without noise
+    members: how many, at least; rounded up to whole groups of m
 
-    A fit by stochastic gradients is near the minimum of J, not at it, and J by other draws is
+    A fit by stochastic gradients is near the minimum of J, not at it, and J by other members is
     another function: call `minimised` first where numbers matter more than a ranking.
 
     >>> from mtbayes.criteria import Criterion
@@ -315,7 +326,7 @@ def influence(
     >>> model, criterion = Model(mlp((1, 4, 1)), Gaussian(0.3)), Criterion(m=2, t=1.0)
     >>> state = fit(model, x, y, criterion, key=0, epochs=200).state
     >>> found = influence(
-    ...     model, x, y, criterion, state, draws=20, curvature=Curvature("gauss_newton", 0.1)
+    ...     model, x, y, criterion, state, members=20, curvature=Curvature("gauss_newton", 0.1)
     ... )
     >>> int(np.argmin(found.on_loss(x, x[:, 0] ** 2).without()))  # whose loss falls most
     10
@@ -330,7 +341,7 @@ def influence(
     x, y = checked_rows(model, x, y)
     weights = _check.row_weights(weight, len(x))
     size = max(1 if math.isinf(criterion.m) else int(criterion.m), posterior.components)
-    sets = size * -(-_check.count(draws, "draws", "100 is the default.") // size)
+    members = size * -(-_check.count(members, "members", "100 is the default.") // size)
     held = np.shape(getattr(state, "mean", ()))
     if held != (posterior.components, model.size):
         raise InvalidInput(
@@ -340,7 +351,7 @@ def influence(
     key = jax.random.key(key) if isinstance(key, int) else key
     strength = criterion.regulariser_weight(float(weights.sum()))
     return Influence(
-        partial(_log_density, model, posterior, criterion.m, sets, key),
+        partial(_log_density, model, posterior, criterion.m, members, key),
         lambda phi: strength * posterior.divergence(phi, prior, criterion.t_p),
         state,
         x,
@@ -349,16 +360,23 @@ def influence(
         weight=weights,
         curvature=curvature,
         chunk=chunk,
-        tell=tell,
+        callback=callback,
     )
 
 
 def _log_density(
-    model: LogLik, posterior: Posterior, m: float, sets: int, key: Array, state: Any, x: Any, y: Any
+    model: LogLik,
+    posterior: Posterior,
+    m: float,
+    members: int,
+    key: Array,
+    state: Any,
+    x: Any,
+    y: Any,
 ) -> Array:
-    """Log of the mean likelihood of each group of m draws, [groups, n]; equal keys, equal draws."""
-    log_lik = model.log_lik(Points(posterior.sample(key, state, sets)), x, y)
-    size = sets if math.isinf(m) else int(m)
+    """Log of the mean likelihood of each group of m members, [groups, n]."""
+    log_lik = model.log_lik(Points(posterior.sample(key, state, members)), x, y)
+    size = members if math.isinf(m) else int(m)
     groups = log_lik.reshape(-1, size, *log_lik.shape[1:])
     return jax.nn.logsumexp(groups, axis=1) - math.log(size)
 

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mtbayes.criteria import multi_sample_loss
-from mtbayes.draws import Points
 from mtbayes.maths import gaussian_kl_divergence
+from mtbayes.members import Points
 from mtbayes.theory.votes import joint_doubt
 from mtbayes.types import Array, FloatArray
 
@@ -97,13 +97,13 @@ def _program(model: Any, loss: Loss, members: int, all_rows: bool) -> Callable[.
     """Mean losses of groups of members, one for each key."""
 
     def group(key: Array, state: Any, x: Array, y: Array) -> Array:
-        which, noise, rows = jax.random.split(key, 3)
+        which, around, rows = jax.random.split(key, 3)
         if not all_rows:
             picked = jax.random.randint(rows, (_ROWS,), 0, len(y))
             x, y = x[picked], y[picked]
         k, parameters = state.mean.shape
         component = jax.random.permutation(which, jnp.arange(-(-members // k) * k) % k)[:members]
-        normal = jax.random.normal(noise, (members, parameters))
+        normal = jax.random.normal(around, (members, parameters))
         theta = state.mean[component] + jnp.exp(state.log_std[component]) * normal
         return jnp.mean(loss(model, model.outputs(Points(theta), x), y))
 

@@ -150,7 +150,7 @@ def _shape(criterion: Criterion, spread: float) -> tuple[float, float, float]:
         return a, b, (2 * math.pi) ** (-a / 2) * math.sqrt(b)
     raise InvalidInput(
         f"m must be 1 or math.inf for a closed form, got {criterion.m!r}. For others use "
-        "mtbayes.theory.influence.Influence with draws."
+        "mtbayes.theory.influence.Influence with members."
     )
 
 

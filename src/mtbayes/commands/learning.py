@@ -1,0 +1,94 @@
+"""From a file to rows and a model, with what a person should know of it on the screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtbayes.commands.screen import BadUsage, Screen, usage
+from mtbayes.data.reading import Source, open_table
+from mtbayes.data.schema import TASKS, Coded, Schema, check_target, learn_table
+from mtbayes.errors import InvalidInput
+from mtbayes.tables.model import Settings, TableModel, TableRows, mark
+from mtbayes.types import Array
+
+
+def learn(
+    screen: Screen, source: Source, target: str, task: str | None, settings: Settings, done: Any
+) -> tuple[TableModel, TableRows]:
+    """Fit a file whose rows fit in memory; what is guessed and left out is said aloud."""
+    schema, rows = read_file(screen, source, target, task)
+    estimator = settings.estimator(schema.task, verbose=screen.bars)
+    estimator.fit(rows.x, rows.y, checkpoint=done.folder)
+    return TableModel(estimator, schema, mark(rows)), rows
+
+
+def read_file(
+    screen: Screen, source: Source, target: str, task: str | None
+) -> tuple[Schema, TableRows]:
+    """A file to learn from, and how it was read; the task is said aloud."""
+    check_task(task)
+    usage(check_target, source.names, target)
+    table = source.table()
+    schema, coded = learn_table(table, target, task, source.decimal)
+    rows = _kept(screen, schema, table, coded)
+    screen.line(aloud(schema, rows.y, guessed=task is None))
+    return schema, rows
+
+
+def _kept(screen: Screen, schema: Schema, table: Any, coded: Coded) -> TableRows:
+    """Coded rows beside their cells; what was left out is said aloud."""
+    if not coded.kept.all():
+        gone = int((~coded.kept).sum())
+        screen.note(f"{gone} rows without a readable {schema.target!r} are left out")
+        table = table.filter(coded.kept)
+    note_strays(screen, coded.strays)
+    return TableRows(table, 1 + np.flatnonzero(coded.kept), coded.x, coded.y)
+
+
+def check_task(task: str | None) -> None:
+    """A task that there is, or none."""
+    if task is not None and task not in TASKS:
+        raise BadUsage(
+            f"task must be classes or number, got {task!r}. Leave it out to have it guessed."
+        )
+
+
+def opened(screen: Screen, path: Path) -> Source:
+    """A file, with notes on how it is read."""
+    source = open_table(path)
+    for note in source.notes:
+        screen.note(note)
+    return source
+
+
+def rows_of(screen: Screen, source: Source, schema: Schema, table: Any = None) -> TableRows:
+    """All rows of a file that have a target, as numbers."""
+    schema.check(source.names, target=True)
+    table = source.table() if table is None else table
+    targets = schema.targets(table, decimal=source.decimal)
+    if not targets.kept.any():
+        raise InvalidInput(f"{schema.target!r} must hold values, got none. Name another target.")
+    kept = table if targets.kept.all() else table.filter(targets.kept)
+    strays: Counter[str] = Counter()
+    x = schema.code(kept, decimal=source.decimal, strays=strays)
+    return _kept(screen, schema, table, Coded(x, *targets, strays))
+
+
+def note_strays(screen: Screen, strays: Counter[str]) -> None:
+    """Say which cells were taken for missing."""
+    for name, count in strays.items():
+        screen.note(f"{count} cells of {name!r} cannot be read and count as missing")
+
+
+def aloud(schema: Schema, y: Array, *, guessed: bool) -> str:
+    """The task in words."""
+    how = ", guessed from its values; --task says otherwise" if guessed else ""
+    if schema.task == "number":
+        return f"Task: predict the number {schema.target!r}{how}."
+    labels = [str(label) for label in np.unique(y)]
+    some = ", ".join(labels[:6]) + (", ..." if len(labels) > 6 else "")
+    return f"Task: tell {len(labels)} classes of {schema.target!r} apart ({some}){how}."

@@ -1,0 +1,46 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def out(about: str) -> Any:
+    """The option for a file to write."""
+    return typer.Option("--out", "-o", help=about)
+
+
+def _columns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of columns for the shell to complete; none where the file cannot be read."""
+    from mtbayes.data.reading import open_table
+
+    # A line that ends in --target is not parsed: the file is among what is left over.
+    for path in (ctx.params.get("data"), *ctx.args):
+        try:
+            return [name for name in open_table(path).names if name.startswith(incomplete)]
+        except (TypeError, ValueError, OSError):
+            continue
+    return []
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors alone.")]
+Force = Annotated[bool, typer.Option("--force", help="Write over files that exist.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Equal seeds give equal results.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+Data = Annotated[
+    Path,
+    typer.Argument(metavar="DATA", help="CSV, TSV, Parquet or Feather, or a folder of Parquet."),
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
+Target = Annotated[str, typer.Option(help="The column to learn.", autocompletion=_columns)]
+Task = Annotated[
+    str | None, typer.Option(help="classes or number; guessed from the target if left out.")
+]
+T = Annotated[str, typer.Option("--t", help="auto, or 0 to 1: smaller is more robust.")]
+M = Annotated[int, typer.Option("--m", help="Size of the ensemble.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where Ctrl-C stopped.")]
+Epochs = Annotated[int | None, typer.Option(help="Passes over the rows; by their number if none.")]

@@ -1,0 +1,134 @@
+"""From rows to a `Fitted`: units, the choice of learner and t, the law of wrong rows, the fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mtbayes.errors import InvalidInput
+from mtbayes.fitting.choice import Option, choose
+from mtbayes.fitting.fitted import Fitted, Judgement, Units, judgement
+from mtbayes.fitting.rows import distinct
+from mtbayes.laws import Law
+from mtbayes.learners import Place, Trained
+from mtbayes.types import Array, FloatArray, Rows
+
+__all__ = ["Fitted", "Judgement", "Option", "Units", "further", "learn"]
+
+_ENOUGH = 20  # rows, below which nothing can be learned about wrong ones
+_FEW_MEMBERS = 30  # for a weight of each training row
+
+
+def learn(
+    options: Sequence[Option],
+    rows: Rows,
+    units: Units | Callable[[Rows], Units],
+    law: Any,
+    key: Array,
+    place: Place = Place(),
+    start: Any = None,
+) -> Fitted:
+    """Choose a learner and its t, and fit all rows with it.
+
+    rows: a user's, with their weights
+    units: what they are learned in, or what makes that of the rows without copies
+    law: the class of the law of wrong rows
+    options: learners, each with values of t; where rows are too few to choose, the first of them
+    start: a state to begin at
+    """
+    merged, place_of = distinct(*rows)
+    units = units(merged) if callable(units) else units
+    own = _coded(merged, units)
+    found = None
+    if len(own.y) >= _ENOUGH:
+        found = choose(options, own, law, jax.random.fold_in(key, 0), place.part(0.0, 0.6))
+    learner, t = (options[0].learner, options[0].path[0]) if found is None else found[:2]
+    prepared = learner.prepared(own) if found is None else found.prepared
+    fit_key = jax.random.fold_in(key, 1)
+    trained = learner.fit(prepared, t, fit_key, place=place.part(0.6, 0.4), start=start)
+    _warn(trained)
+    members_key = jax.random.fold_in(key, 2)
+    unseen = found and found.unseen
+    if found is None:
+        unseen = learner.predictive(trained.state, own.x, members_key)
+    known = law.none(own.y, own.weight) if found is None else found.law
+    fitted = Fitted(
+        learner,
+        trained.state,
+        np.asarray(jax.random.key_data(members_key)),
+        units,
+        known,
+        t,
+        [] if found is None else found.table,
+        known.contamination(unseen, own.y, own.weight),
+        trained.sentence,
+        trained.history,
+    )
+    return _about_rows(fitted, rows, own, place_of, unseen)
+
+
+def further(fitted: Fitted, rows: Rows, key: Any) -> Fitted:
+    """More rows: judged by what was learned so far, which is then what is known before them."""
+    if not hasattr(fitted.learner, "further"):
+        raise InvalidInput(
+            f"partial_fit needs a learner that can take more rows, got {fitted.learner.name!r}. "
+            "Fit all rows anew."
+        )
+    merged, place_of = distinct(*rows)
+    own = _coded(merged, fitted.units)
+    unseen = fitted.coded(own.x)
+    trained = fitted.learner.further(fitted.state, fitted.learner.prepared(own), fitted.t, key)
+    _warn(trained)
+    share = fitted.law.contamination(unseen, own.y, own.weight)
+    # The rows were judged before they were learned from; how much they pull shows afterwards.
+    fitted = replace(fitted, state=trained.state, contamination=share)
+    return _about_rows(fitted, rows, own, place_of, unseen)
+
+
+def after(fitted: Fitted, trained: Trained, law: Law, unseen: Any, rows: Rows) -> Fitted:
+    """The same learner after a fit to more rows, with a law; unseen, rows: of coded rows."""
+    _warn(trained)
+    return replace(
+        fitted,
+        state=trained.state,
+        law=law,
+        contamination=law.contamination(unseen, rows.y, rows.weight),
+        status=trained.sentence,
+        history=trained.history,
+    )
+
+
+def _coded(rows: Rows, units: Units) -> Rows:
+    return Rows(units.features.apply(rows.x), units.targets.code(rows.y), rows.weight)
+
+
+def _about_rows(fitted: Fitted, rows: Rows, own: Rows, place_of: Array, unseen: Any) -> Fitted:
+    """With what is known about the training rows, in the order they came in.
+
+    own: the rows without their copies, coded; unseen: their predictive by fits that have not seen
+    them; place_of: where each row is among them, -1 for one of weight 0, which no fit has seen
+    """
+    known = judgement(fitted.law, unseen, own.y, fitted.units).take(place_of)
+    weight = _pull(fitted, own)[place_of]
+    left_out = place_of < 0
+    if left_out.any():
+        known = known.beside(fitted.judge(rows.x[left_out], rows.y[left_out]), left_out)
+        weight[left_out] = 0.0
+    return replace(fitted, training=known, row_weight=weight)
+
+
+def _warn(trained: Trained) -> None:
+    if not trained.sound:
+        warnings.warn(trained.sentence, ConvergenceWarning, stacklevel=4)
+
+
+def _pull(fitted: Fitted, rows: Rows) -> FloatArray:
+    """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1."""
+    log_prob = fitted.coded(rows.x, _FEW_MEMBERS).log_prob(rows.y)
+    return np.exp((1 - fitted.t) * (log_prob - log_prob.max()))

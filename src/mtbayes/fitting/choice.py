@@ -1,0 +1,184 @@
+"""Choose a learner and its t from dirty rows: fit folds, score rows that a fit has not seen.
+
+Rows are dirty where they are held out too. So each fit gets the law that explains its held-out rows
+best: good ones from the calibrated predictive, wrong ones by the law (`mtbayes.laws`). The law that
+explains the rows best of all says how likely each is good. The score of a candidate is the mean log
+probability of the rows, each counting as much as it is good. (The mean log probability under its
+own law would be blind to what a fit at small t is worst at: a good row it is sure to be wrong costs
+no more there than a row that is wrong.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from mtbayes.laws import Law
+from mtbayes.learners import Learner, Place
+from mtbayes.predictives import in_order
+from mtbayes.types import Array, FloatArray, Rows
+
+# Data count as dirty where at least so many rows are wrong, with that confidence.
+CLEARLY, LEVEL = 0.005, 0.68
+_LOWEST = -1e6  # log probability that is told from a lower one
+_NO_TRUST = 1e-9  # a mean probability of being good that rounding makes
+
+
+class Option(NamedTuple):
+    """A learner, and the values of t that it may take, downwards."""
+
+    learner: Learner
+    path: tuple[float, ...]
+
+
+class Candidate(NamedTuple):
+    """A learner at a t."""
+
+    learner: Learner
+    t: float
+
+
+class Choice(NamedTuple):
+    """A learner and its t, the law of wrong rows fitted beside them, and the table behind it."""
+
+    learner: Learner
+    t: float
+    prepared: Any
+    """The rows as the learner takes them."""
+    law: Law
+    unseen: Any
+    """The predictive of every row by a fit that has not seen it, not calibrated."""
+    table: list[dict[str, Any]]
+
+
+def folds(rows: int, key: Array) -> Array:
+    """The fold of each row: five where rows are few, three where they are many."""
+    count = min(5 if rows < 5000 else 3, rows)
+    order = np.asarray(jax.random.permutation(key, rows))
+    fold = np.empty(rows, int)
+    fold[order] = np.arange(rows) % count
+    return fold
+
+
+def choose(
+    options: Sequence[Option], rows: Rows, law: type[Law], key: Array, place: Place = Place()
+) -> Choice:
+    """Compare all candidates on some folds, then fit the others with the best."""
+    n = len(rows.y)
+    fold = folds(n, jax.random.fold_in(key, 0))
+    count = int(fold.max()) + 1
+    candidates = [Candidate(learner, t) for learner, path in options for t in path]
+    looked = max(option.learner.looks(n, count) for option in options)
+    looked = count if len(candidates) == 1 else looked
+    work = looked * sum(_cost(len(path)) for _, path in options)
+    compared_share = work / (work + (count - looked) * _cost(1))
+    prepared = [option.learner.prepared(rows) for option in options]
+    unseen: list[Any] = []
+    for i, (learner, path) in enumerate(options):
+        here = place.part(compared_share * i / len(options), compared_share / len(options))
+        unseen.append(learner.unseen(prepared[i], fold, range(looked), path, key, place=here))
+    every = _Joined(unseen)
+    best, table = _best(law, rows.take(fold < looked), candidates, every)
+    learner, t = candidates[best]
+    own = prepared[[option.learner for option in options].index(learner)]
+    whole = every[best]
+    if looked < count:
+        here = place.part(compared_share, 1 - compared_share)
+        rest = learner.unseen(own, fold, range(looked, count), (t,), key, place=here)
+        whole = in_order([whole, rest[0]], fold >= looked)
+    return Choice(learner, t, own, law.fit(whole, rows.y, rows.weight), whole, table)
+
+
+def _cost(candidates: int) -> float:
+    """Of a fold in units of a fit: most of the work is shared by its candidates."""
+    return 0.8 + 0.2 * candidates
+
+
+class _Joined(Sequence[Any]):
+    """Several sequences as one, whose items are made when they are asked for."""
+
+    def __init__(self, parts: list[Sequence[Any]]) -> None:
+        self.places = [(part, i) for part in parts for i in range(len(part))]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, place: Any) -> Any:
+        part, i = self.places[place]
+        return part[i]
+
+
+def _best(
+    law: type[Law], rows: Rows, candidates: Sequence[Candidate], unseen: Sequence[Any]
+) -> tuple[int, list[dict[str, Any]]]:
+    """The place of the candidate to take, by the predictives of rows that were held out."""
+    alone = [law.fit(p, rows.y, rows.weight) for p in unseen]
+    explained = [each.score(p, rows.y) @ rows.weight for each, p in zip(alone, unseen, strict=True)]
+    laws = alone[int(np.argmax(explained))].beside_all(unseen, rows.y, rows.weight)
+    views = [View.of(each, p, rows.y) for each, p in zip(laws, unseen, strict=True)]
+
+    def dirty(i: int) -> bool:
+        found = laws[i].contamination(unseen[i], rows.y, rows.weight, LEVEL)
+        return bool(found.low > CLEARLY)
+
+    return compared(candidates, views, rows.weight, dirty)
+
+
+class View(NamedTuple):
+    """Held-out rows as one candidate sees them."""
+
+    law: Law
+    explained: FloatArray
+    """Log probability under the whole law, [n]."""
+    good: FloatArray
+    """Log probability of a row that is good, [n]."""
+    wrong: FloatArray
+    """Probability that a row is wrong, [n]."""
+
+    @classmethod
+    def of(cls, law: Law, unseen: Any, y: Array) -> View:
+        """What a law says about rows y beside their predictive."""
+        return cls(
+            law, law.score(unseen, y), law.good(unseen, y), law.outlier_probability(unseen, y)
+        )
+
+
+def compared(
+    candidates: Sequence[Candidate],
+    views: list[View],
+    weight: FloatArray,
+    dirty: Callable[[int], bool],
+) -> tuple[int, list[dict[str, Any]]]:
+    """The place of the candidate to take, and the table behind it.
+
+    dirty: whether there are clearly wrong rows, as seen from a candidate
+    """
+    clearest = views[int(np.argmax([view.explained @ weight for view in views]))]
+    trust = weight * np.maximum(1 - clearest.wrong, 0.0)
+    if trust.sum() < _NO_TRUST * weight.sum():  # no row looks good: none judges better than others
+        trust = weight
+    share = trust / trust.sum()
+    good = np.maximum([view.good for view in views], _LOWEST)
+    mean = good @ share
+    best = int(np.argmax(mean))
+    # How sure it is that a candidate is worse than the best: rows are paired.
+    gap = good[best] - good
+    behind = gap @ share
+    error = np.sqrt(np.square(gap - behind[:, None]) @ share / weight.sum())
+    # Where rows may well be clean, the first (the largest t) within two standard errors of the
+    # best: a smaller t costs rows that are merely unusual.
+    taken = best if dirty(best) else int(np.flatnonzero(behind <= 2 * error)[0])
+    table = [
+        {
+            "learner": learner.name,
+            "t": t,
+            "score": float(s),
+            "error": float(e),
+            "contamination": view.law.epsilon,
+        }
+        for (learner, t), s, e, view in zip(candidates, mean, error, views, strict=True)
+    ]
+    return taken, table

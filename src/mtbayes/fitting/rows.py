@@ -1,0 +1,39 @@
+"""Training rows: no two alike, none of weight 0, in an order of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtbayes.types import Array, FloatArray, Rows
+
+_MERGED = 2**25  # numbers in the rows, above which equal rows are not looked for
+_SIGN = np.uint64(1 << 63)
+
+
+def distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:
+    """Equal rows as one with their weights added, and where each row went (-1: weight 0).
+
+    So a row of weight 2 is two rows to the last bit. Rows are sorted by value, which neither the
+    order they came in nor the units of a column change.
+    """
+    kept = np.flatnonzero(weight > 0)
+    inverse = np.full(len(y), -1)
+    if x.size > _MERGED:
+        inverse[kept] = np.arange(len(kept))
+        return Rows(x[kept], y[kept], weight[kept]), inverse
+    order = y if y.dtype.kind in "biuf" else np.unique(y, return_inverse=True)[1]
+    flat = np.column_stack([x[kept].reshape(len(kept), -1), order[kept]])
+    _, first, places = np.unique(_sortable(flat), return_index=True, return_inverse=True)
+    inverse[kept] = places.ravel()
+    total = np.bincount(places.ravel(), weight[kept]).astype(float)
+    return Rows(x[kept][first], y[kept][first], total), inverse
+
+
+def _sortable(numbers: FloatArray) -> Array:
+    """Rows of doubles as bytes [n] that sort as the rows do, column by column.
+
+    Doubles sort like whole numbers of 64 bits if the sign is turned, and all of the negative ones.
+    """
+    bits = np.ascontiguousarray(numbers + 0.0, float).view(np.uint64)  # -0.0 is 0.0
+    bits = np.where(bits & _SIGN, ~bits, bits | _SIGN).astype(">u8")
+    return bits.view(np.dtype((np.void, 8 * bits.shape[1]))).ravel()

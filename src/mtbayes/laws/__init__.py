@@ -1,0 +1,79 @@
+"""What dirty rows look like beside a predictive: how many there are, and which they are.
+
+A row is good with probability 1-ε and then follows the predictive, else it is wrong and follows a
+noise law. All laws here are fitted by maximum likelihood on rows that the predictive has not been
+trained on, and all calibrate the predictive on the way: a fit at t < 1 is too sure of itself (in
+the limit it is the escort of order 1/t of what it has seen), and wrong rows would hide by how much.
+
+- `WrongLabels`: a wrong label is any other class, each as likely, or drawn from p(given | true)
+  where rows clearly say so. It is as likely in all rows, or, where they clearly say so, more likely
+  in those that the predictive is in doubt about: a fit that has seen many wrong labels somewhere is
+  unsure there. The predictive is sharpened or flattened by a temperature.
+- `WrongTargets`: a wrong target comes from a mixture of three laws that know nothing of x: uniform
+  over the range of the targets, their marginal, a wide Cauchy. The spread of the members is scaled.
+- `WrongPoints`: a wrong row of a density is uniform over the box of the rows, or comes from wide
+  Cauchys, one a column, as often. The spread of the members is scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from mtbayes.laws.estimation import Contamination, mixture_shares
+from mtbayes.laws.labels import WrongLabels
+from mtbayes.laws.points import PointPredictive, WrongPoints
+from mtbayes.laws.targets import WrongTargets
+from mtbayes.types import Array, FloatArray
+
+__all__ = [
+    "Contamination",
+    "Law",
+    "PointPredictive",
+    "WrongLabels",
+    "WrongPoints",
+    "WrongTargets",
+    "mixture_shares",
+]
+
+
+class Law(Protocol):
+    """What is known of wrong rows beside a predictive; y are codes, numbers or points, [n]."""
+
+    @property
+    def epsilon(self) -> float:
+        """Share of wrong rows."""
+
+    @classmethod
+    def fit(cls, predictive: Any, y: Array, weight: Array) -> Law:
+        """By maximum likelihood, from rows that the predictive was not trained on."""
+
+    @classmethod
+    def none(cls, y: Array, weight: Array) -> Law:
+        """No wrong row, where rows are too few to learn of any."""
+
+    def beside_all(self, predictives: Sequence[Any], y: Array, weight: Array) -> Sequence[Law]:
+        """Laws like this one beside several predictives of the same rows."""
+
+    def at(self, epsilon: float) -> Law:
+        """The same law with another share of wrong rows."""
+
+    def calibrated(self, predictive: Any) -> Any:
+        """The predictive as sure of itself as rows bear out."""
+
+    def good(self, predictive: Any, y: Array) -> FloatArray:
+        """Log probability of each row if it is good, [n]."""
+
+    def score(self, predictive: Any, y: Array) -> FloatArray:
+        """Log probability of each row, good or wrong, [n]."""
+
+    def outlier_probability(self, predictive: Any, y: Array) -> FloatArray:
+        """Probability that each row is wrong, [n]."""
+
+    def alternative(self, predictive: Any, y: Array) -> tuple[Any, Any]:
+        """What a wrong row should most likely have been, and how likely, [n] each; or None."""
+
+    def contamination(
+        self, predictive: Any, y: Array, weight: Array, level: float = 0.95
+    ) -> Contamination:
+        """The share of wrong ones among these rows, with an interval."""

@@ -1,0 +1,202 @@
+"""Shares of good and wrong rows by maximum likelihood, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.special import expit, logsumexp
+from scipy.stats import chi2
+
+from mtbayes._values import storable
+from mtbayes.types import Array, FloatArray
+
+TINY = 1e-300
+FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
+SLOPE_SPREAD = 3.0  # of the log odds of a wrong row between no doubt and all doubt, likewise
+GOOD_ROWS = 10.0  # that count as seen where wrong rows are hard to tell
+# The best parameters of densities [k, n] of rows with weights [n], and the mean log density.
+Explanation: TypeAlias = Callable[[FloatArray, Array], tuple[FloatArray, float]]
+
+
+@storable
+class Contamination(NamedTuple):
+    """An estimated share of wrong rows, and the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def calibrate(
+    logs_at: Callable[[float], FloatArray], weight: Array, explain: Explanation | None = None
+) -> float:
+    """The log of the factor that explains rows best; few rows do not move it far from 0."""
+
+    def loss(log_factor: float) -> float:
+        return -_evidence(logs_at, weight, log_factor, explain or explained)
+
+    found = minimize_scalar(loss, bounds=(-2, 2), method="bounded", options={"xatol": 0.01})
+    return float(found.x)
+
+
+def _evidence(
+    logs_at: Callable[[float], FloatArray], weight: Array, log_factor: float, explain: Explanation
+) -> float:
+    """Log likelihood of all rows at the best shares, with the factor's prior."""
+    prior = -0.5 * (log_factor / FACTOR_SPREAD) ** 2
+    return float(explain(logs_at(log_factor), weight)[1] * weight.sum() + prior)
+
+
+def explained(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
+    """The best shares [k] of densities exp(logs[k, n]), and the mean log density of a row."""
+    shares = mixture_shares(logs, weight)
+    total = logsumexp(logs, axis=0, b=shares[:, None])
+    return shares, float(np.average(total, weights=weight))
+
+
+def with_good_rows(
+    logs_at: Callable[[float], FloatArray], weight: Array
+) -> tuple[Callable[[float], FloatArray], FloatArray]:
+    """Log densities [k, n+1] and weights with good rows among them that were seen before.
+
+    They are a prior of the share of wrong rows, Beta(1, 1 + GOOD_ROWS).
+    """
+
+    def more_at(log_factor: float) -> FloatArray:
+        logs = logs_at(log_factor)
+        good = np.full((len(logs), 1), -np.inf)
+        good[0] = 0.0
+        return np.concatenate([logs, good], axis=1)
+
+    return more_at, np.append(weight, GOOD_ROWS)
+
+
+def leaned(logs: FloatArray, weight: Array, doubt: FloatArray) -> tuple[FloatArray, float]:
+    """The best level and slope [2] of the log odds of a wrong row by its doubt [n].
+
+    logs: log densities [2, n] of good and wrong rows
+    Returns also the mean log density of a row, less the slope's prior.
+    """
+    top = logs.max(axis=0)
+    good, wrong = np.exp(logs - top)
+    share, terms = weight / weight.sum(), np.stack([np.ones_like(doubt), doubt])
+    curb = np.array([0.0, 1 / (SLOPE_SPREAD**2 * weight.sum())])
+
+    def loss(line: FloatArray) -> tuple[float, FloatArray]:
+        odd = expit(line @ terms)
+        mixed = good + odd * (wrong - good) + TINY
+        pull = share * (wrong - good) / mixed * odd * (1 - odd)
+        value = 0.5 * np.sum(curb * line**2) - np.log(mixed) @ share
+        return float(value), curb * line - terms @ pull
+
+    starts = ([-2.0, 0.0], [-4.0, 4.0])  # as many everywhere; where doubt is large
+    bounds = [(-15.0, 15.0), (0.0, 30.0)]  # mistakes make doubt, never certainty
+    found = [minimize(loss, s, jac=True, method="L-BFGS-B", bounds=bounds) for s in starts]
+    best = min(found, key=lambda each: each.fun)
+    return np.asarray(best.x), float(top @ share - best.fun)
+
+
+def leaning_share(epsilon: float, lean: FloatArray) -> FloatArray:
+    """Share of wrong rows [n] where log odds exceed those of epsilon by lean [n]."""
+    wrong = epsilon * np.exp(lean)
+    return wrong / (1 - epsilon + wrong)
+
+
+def one_may_be(epsilon: float, rows: float) -> float:
+    """A share of wrong rows that is no less than one of so many.
+
+    None were found, but one may be there, or come: a law that rules it out would call no row wrong,
+    however absurd.
+    """
+    return max(epsilon, 1 / max(float(rows), 2))
+
+
+def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
+    """Weights [k] of the mixture of known densities exp(logs[k, n]) that explains rows best.
+
+    The problem is concave. Its dual variable is known, so that the weights need only be kept above
+    0: they sum to 1 at the best by themselves.
+    """
+    densities = np.exp(logs - logs.max(axis=0))
+    mean_weight = weight / weight.sum()
+
+    def loss(shares: FloatArray) -> tuple[float, FloatArray]:
+        mixed = shares @ densities + TINY
+        return float(shares.sum() - np.log(mixed) @ mean_weight), 1 - densities @ (
+            mean_weight / mixed
+        )
+
+    start = np.full(len(logs), 1 / len(logs))
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(logs), tol=1e-10
+    ).x
+    return np.asarray(found / found.sum())
+
+
+def profile(
+    logs_at: Callable[[float], FloatArray],
+    weight: Array,
+    level: float,
+    lean: FloatArray | None = None,
+) -> Contamination:
+    """Where the log likelihood of ε, at its best factor, is within a chi-square of its best.
+
+    logs_at: log densities [2, n] of good and wrong rows by the log of the calibrating factor
+    lean: by how much the log odds that a row is wrong exceed those of ε, [n]; None if they do not
+    """
+
+    def share(epsilon: float) -> Any:
+        return epsilon if lean is None else leaning_share(epsilon, lean)
+
+    def explain(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
+        """The best ε beside the lean."""
+        top = logs.max(axis=0)
+        good, wrong = np.exp(logs - top)
+
+        def loss(epsilon: float) -> float:
+            return -float(np.log(good + share(epsilon) * (wrong - good) + TINY) @ weight)
+
+        found = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-5})
+        return np.array([1 - found.x, found.x]), float((top @ weight - found.fun) / weight.sum())
+
+    how = explained if lean is None else explain
+    factor = calibrate(logs_at, weight, how)
+    best = float(how(logs_at(factor), weight)[0][1])
+    # Factors to look at: some standard errors of it on both sides.
+    step = 0.05
+    bend = np.diff([_evidence(logs_at, weight, factor + d, how) for d in (-step, 0, step)], 2)[0]
+    error = min(1 / np.sqrt(max(-bend / step**2, TINY)), FACTOR_SPREAD)
+    looks = factor + error * np.linspace(-3, 3, 13)
+    logs = np.stack([logs_at(v) for v in looks])
+    densities = np.exp(logs - logs.max(axis=1, keepdims=True))
+    top = logs.max(axis=1) @ weight - 0.5 * (looks / FACTOR_SPREAD) ** 2
+
+    def loss(epsilon: float) -> float:
+        mixed = densities[:, 0] + share(epsilon) * (densities[:, 1] - densities[:, 0])
+        return float(-(np.log(mixed + TINY) @ weight + top).max())
+
+    lowest, allowed = loss(best), 0.5 * float(chi2.ppf(level, 1))
+
+    def crossing(end: float) -> float:
+        excess: Callable[[float], float] = lambda e: loss(e) - lowest - allowed  # noqa: E731
+        if excess(end) <= 0:
+            return end
+        return float(brentq(excess, min(best, end), max(best, end)))
+
+    found = [best, crossing(0.0), crossing(1.0)]
+    if lean is not None:
+        found = [float(np.average(share(epsilon), weights=weight)) for epsilon in found]
+    return Contamination(*found)
+
+
+def wrong_probability(logs: FloatArray, shares: FloatArray) -> FloatArray:
+    """Probability [n] that a row is wrong, from log densities [k, n] with the good ones first."""
+    wrong = logsumexp(logs[1:], axis=0, b=shares[1:, None])
+    with np.errstate(divide="ignore"):
+        good = logs[0] + np.log(shares[0])
+    impossible = np.isneginf(wrong)
+    wrong = np.where(impossible, 0.0, wrong)
+    return np.where(impossible, 0.0, np.exp(wrong - np.logaddexp(good, wrong)))

@@ -1,0 +1,298 @@
+"""Labels of which some are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import entr, expit, log_softmax, logit
+
+from mtbayes._values import storable
+from mtbayes.laws.estimation import (
+    FACTOR_SPREAD,
+    TINY,
+    Contamination,
+    calibrate,
+    explained,
+    leaned,
+    leaning_share,
+    one_may_be,
+    profile,
+)
+from mtbayes.predictives import ClassPredictive
+from mtbayes.types import Array, FloatArray
+
+# Wrong rows seen before p(given | true) of a class leaves the uniform half of the way.
+_PSEUDO_WRONG = 2.0
+_MOST_CLASSES = 100  # for which a matrix of confusions is learned
+_CONFUSION_ROUNDS = 50
+_TEMPERATURES = tuple(np.exp(np.linspace(-1.5, 0.5, 7)))
+_FLAT = 1e-3  # a slope that is none
+_SLOPE_GAIN = 5.0  # nats over all rows; chance gives one number as much once in a thousand times
+_LEAST_GAIN = 2.0  # the same over rows that a confusion was not learned from
+_JUDGES = 4000  # rows that say whether wrong labels prefer some classes
+
+
+@storable
+@dataclass(frozen=True)
+class WrongLabels:
+    """Good labels follow the predictive at a temperature, wrong ones p(given | true).
+
+    epsilon: share of wrong labels
+    temperature: the predictive's log probabilities are divided by it and normalised anew
+    confusion: [C, C], p(given | true) of a wrong label, with a diagonal of 0; None if uniform
+    slope: of the log odds that a label is wrong, by the row's doubt; 0 if all rows have epsilon
+    centre: the doubt at which these odds are those of epsilon
+    doubt: [n], of the rows of a law about them alone; None for any rows, whose doubt is the entropy
+        of their predictive by that of a blind guess
+    """
+
+    epsilon: float = 0.0
+    temperature: float = 1.0
+    confusion: FloatArray | None = None
+    slope: float = 0.0
+    centre: float = 0.0
+    doubt: FloatArray | None = None
+
+    @classmethod
+    def fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+        """By maximum likelihood from the predictive of labels y[n] with weights [n].
+
+        p(given | true) is learned only where it explains rows clearly better which have not been
+        learned from: beside one of few rows, ε comes out too large. A slope, which is one number,
+        is where it explains the rows themselves clearly better. Of two classes neither can be told
+        from labels that are uncertain by themselves.
+        """
+        classes, rows = np.shape(predictive.log_probs)[1], (predictive, y, weight)
+        if classes == 2:
+            return cls.beside(*rows)
+        confusion = None
+        if classes <= _MOST_CLASSES and _pays(cls._confused, cls.beside, *rows):
+            confusion = cls._confused(*rows).confusion
+        even, leaning = cls.beside(*rows, confusion), cls.leaning(*rows, confusion)
+        gain = (leaning.score(predictive, y) - even.score(predictive, y)) @ weight
+        return leaning if gain > _SLOPE_GAIN else even
+
+    @classmethod
+    def none(cls, y: Array, weight: Array) -> WrongLabels:
+        """No wrong label, where rows are too few to learn of any."""
+        return cls()
+
+    @classmethod
+    def beside(
+        cls,
+        predictive: ClassPredictive,
+        y: Array,
+        weight: Array,
+        confusion: FloatArray | None = None,
+    ) -> WrongLabels:
+        """ε and the temperature beside a confusion."""
+        logs_at = _labels_by_temperature(predictive, y, confusion)
+        best = calibrate(logs_at, weight)
+        epsilon = float(explained(logs_at(best), weight)[0][1])
+        return cls(one_may_be(epsilon, weight.sum()), float(np.exp(best)), confusion)
+
+    @classmethod
+    def leaning(
+        cls,
+        predictive: ClassPredictive,
+        y: Array,
+        weight: Array,
+        confusion: FloatArray | None = None,
+        doubt: FloatArray | None = None,
+    ) -> WrongLabels:
+        """The slope too, by a doubt of these rows or the predictive's own."""
+        logs_at = _labels_by_temperature(predictive, y, confusion)
+        by = _doubt(predictive) if doubt is None else doubt
+        best = calibrate(logs_at, weight, partial(leaned, doubt=by))
+        (level, slope), _ = leaned(logs_at(best), weight, by)
+        if slope < _FLAT:
+            return cls.beside(predictive, y, weight, confusion)
+        share = np.clip(expit(level + slope * by), 1e-9, 1 - 1e-9)
+        epsilon = float(np.average(share, weights=weight))
+        centre = (logit(epsilon) - level) / slope
+        factor = float(np.exp(best))
+        return cls(epsilon, factor, confusion, float(slope), float(centre), doubt)
+
+    def beside_all(
+        self, predictives: list[ClassPredictive], y: Array, weight: Array
+    ) -> list[WrongLabels]:
+        """Laws like this one beside several predictives of the same rows, the least robust first.
+
+        Which labels are mistaken for which, and in which rows, does not depend on the predictive:
+        all have this confusion. Where the share depends on the row, all have the doubt of the first
+        predictive; that of a robust one hardly tells where mistakes are many.
+        """
+        if not self.slope:
+            return [self.beside(p, y, weight, self.confusion) for p in predictives]
+        doubt = _doubt(predictives[0])
+        return [self.leaning(p, y, weight, self.confusion, doubt) for p in predictives]
+
+    @classmethod
+    def _confused(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+        """With the confusion of the temperature that explains rows best."""
+        found = [_confusion(predictive, y, weight, v) for v in _TEMPERATURES]
+        _, confusion = max(found, key=lambda pair: pair[0])
+        return cls.beside(predictive, y, weight, confusion)
+
+    def at(self, epsilon: float) -> WrongLabels:
+        """The same law with another share of wrong labels."""
+        return replace(self, epsilon=epsilon)
+
+    def calibrated(self, predictive: ClassPredictive) -> ClassPredictive:
+        """The predictive at the temperature; its doubt keeps its split in two kinds."""
+        log_probs = log_softmax(np.asarray(predictive.log_probs, float) / self.temperature, axis=1)
+        before = np.maximum(predictive.entropy, TINY)
+        after = entr(np.exp(log_probs)).sum(axis=1)
+        return ClassPredictive(log_probs, np.minimum(predictive.aleatoric / before, 1) * after)
+
+    def good(self, predictive: ClassPredictive, y: Array) -> FloatArray:
+        """Log probability of each given label if it is good, [n]."""
+        return np.asarray(self.calibrated(predictive).log_prob(y))
+
+    def score(self, predictive: ClassPredictive, y: Array) -> FloatArray:
+        """Log probability of each given label under the whole law, [n]."""
+        good, wrong = self._joint(predictive, y)
+        return np.log(good + wrong.sum(axis=1) + TINY)
+
+    def outlier_probability(self, predictive: ClassPredictive, y: Array) -> FloatArray:
+        """Probability that each given label is wrong, [n]."""
+        good, by_class = self._joint(predictive, y)
+        wrong = by_class.sum(axis=1)
+        return wrong / (good + wrong + TINY)
+
+    def alternative(self, predictive: ClassPredictive, y: Array) -> tuple[Any, FloatArray]:
+        """The most probable label of each row if the given one is wrong, and its probability then.
+
+        Neither depends on the share of wrong labels.
+        """
+        _, joint = self._joint(predictive, y, 0.5)
+        other = joint.argmax(axis=1)
+        return other, joint[np.arange(len(y)), other] / (joint.sum(axis=1) + TINY)
+
+    def contamination(
+        self, predictive: ClassPredictive, y: Array, weight: Array, level: float = 0.95
+    ) -> Contamination:
+        """ε of these rows with a profile-likelihood interval, confusion and slope held fixed."""
+        logs_at = _labels_by_temperature(predictive, y, self.confusion)
+        return profile(logs_at, weight, level, self._lean(predictive) if self.slope else None)
+
+    def _lean(self, predictive: ClassPredictive) -> FloatArray:
+        """By how much the log odds of each row exceed those of epsilon, [n]."""
+        doubt = _doubt(predictive) if self.doubt is None else self.doubt
+        return self.slope * (doubt - self.centre)
+
+    def _joint(
+        self, predictive: ClassPredictive, y: Array, epsilon: float | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """p(label good, given = y), [n], and p(true = c, label wrong, given = y), [n, C].
+
+        epsilon: another share of wrong labels than the law's
+        """
+        epsilon = self.epsilon if epsilon is None else epsilon
+        probs = _tempered(np.asarray(predictive.log_probs, float), self.temperature)
+        if not self.slope:
+            return _joint(probs, y, epsilon, self.confusion)
+        share = leaning_share(epsilon, self._lean(predictive))
+        return _joint(probs, y, share[:, None], self.confusion)
+
+
+def _pays(
+    rich: Callable[..., WrongLabels],
+    plain: Callable[..., WrongLabels],
+    predictive: ClassPredictive,
+    y: Array,
+    weight: Array,
+) -> bool:
+    """Whether a rich law of one half of the rows explains the other half better than a plain one.
+
+    rich, plain: fits of a law to the three arguments that follow
+    """
+    some = np.random.default_rng(0).permutation(len(y))[:_JUDGES]
+    halves = some[::2], some[1::2]
+    gains = []
+    for one, other in (halves, halves[::-1]):
+        seen, unseen = (ClassPredictive(*(v[h] for v in predictive)) for h in (one, other))
+        scores = (law(seen, y[one], weight[one]).score(unseen, y[other]) for law in (rich, plain))
+        gains.append(np.subtract(*scores))
+    gain, share = np.concatenate(gains), weight[np.concatenate(halves[::-1])]
+    mean = np.average(gain, weights=share)
+    error = np.sqrt(np.average((gain - mean) ** 2, weights=share) / len(gain))
+    return bool(mean > 2 * error and mean * len(gain) > _LEAST_GAIN)
+
+
+def _doubt(predictive: ClassPredictive) -> FloatArray:
+    """Entropy of each row's label by that of a blind guess, [n]."""
+    return predictive.entropy / np.log(np.shape(predictive.log_probs)[1])
+
+
+def _tempered(log_probs: FloatArray, temperature: float) -> FloatArray:
+    return np.exp(log_softmax(log_probs / temperature, axis=1))
+
+
+def _joint(
+    probs: FloatArray, y: Array, share: float | FloatArray, confusion: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """p(label good, given = y), [n], and p(true = c, label wrong, given = y), [n, C].
+
+    share: of wrong labels, of all rows or of each, [n, 1]
+    """
+    own = np.arange(len(y)), y
+    good = ((1 - share) * probs)[own]
+    if confusion is not None:
+        return good, share * probs * confusion[:, y].T
+    wrong = share * probs / (probs.shape[1] - 1)
+    wrong[own] = 0.0
+    return good, wrong
+
+
+def _labels_by_temperature(
+    predictive: ClassPredictive, y: Array, confusion: FloatArray | None
+) -> Callable[[float], FloatArray]:
+    """Log probabilities of good labels and of wrong ones, [2, n], by log temperature."""
+    log_probs = np.asarray(predictive.log_probs, float)
+
+    def logs_at(log_temperature: float) -> FloatArray:
+        probs = _tempered(log_probs, float(np.exp(log_temperature)))
+        good = probs[np.arange(len(y)), y]
+        if confusion is None:
+            wrong = (1 - good) / (log_probs.shape[1] - 1)
+        else:
+            wrong = np.sum(probs * confusion[:, y].T, axis=1)
+        return np.log(np.stack([good, wrong]) + TINY)
+
+    return logs_at
+
+
+def _confusion(
+    predictive: ClassPredictive, y: Array, weight: Array, temperature: float
+) -> tuple[float, FloatArray]:
+    """p(given | true) of wrong labels at a temperature by EM, and how well it explains rows.
+
+    Pseudo-counts hold it near uniform; they are a Dirichlet prior, which the evidence includes.
+    """
+    probs = _tempered(np.asarray(predictive.log_probs, float), temperature)
+    classes = probs.shape[1]
+    off = 1 - np.eye(classes)
+    uniform = off / (classes - 1)
+    given = csr_array((weight, (y, np.arange(len(y)))), shape=(classes, len(y)))
+    epsilon, confusion = 0.1, uniform
+    for _ in range(_CONFUSION_ROUNDS):
+        good, wrong = _joint(probs, y, epsilon, confusion)
+        counts = (given @ (wrong / (good + wrong.sum(axis=1) + TINY)[:, None])).T
+        new = counts * off + _PSEUDO_WRONG * uniform
+        new /= new.sum(axis=1, keepdims=True)
+        moved = np.abs(new - confusion).max()
+        epsilon, confusion = float(counts.sum() / weight.sum()), new
+        if moved < 1e-3:
+            break
+    good, wrong = _joint(probs, y, epsilon, confusion)
+    evidence = np.log(good + wrong.sum(axis=1) + TINY) @ weight
+    log_ratio = np.log(np.where(off > 0, confusion, 1.0) * (classes - 1) ** off)
+    prior = _PSEUDO_WRONG * float(np.sum(uniform * log_ratio))
+    spread = -0.5 * (np.log(temperature) / FACTOR_SPREAD) ** 2
+    return float(evidence + prior + spread), confusion

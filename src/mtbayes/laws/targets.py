@@ -1,0 +1,161 @@
+"""Numbers to predict of which some are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from mtbayes._values import storable
+from mtbayes.laws.estimation import (
+    Contamination,
+    calibrate,
+    explained,
+    one_may_be,
+    profile,
+    with_good_rows,
+    wrong_probability,
+)
+from mtbayes.predictives import GaussianPredictive
+from mtbayes.types import Array, FloatArray
+
+
+@storable
+@dataclass(frozen=True)
+class WrongTargets:
+    """Good targets follow the predictive with its spread scaled, wrong ones laws without x.
+
+    scale: factor on the members' standard deviations
+    shares: of good rows, then of wrong ones that are uniform, from the marginal, and far away
+    low, high: range of the targets; centres, width: their marginal as a mixture of Gaussians
+    """
+
+    scale: float
+    shares: FloatArray
+    low: float
+    high: float
+    centres: FloatArray
+    width: float
+
+    @property
+    def epsilon(self) -> float:
+        """Share of wrong targets."""
+        return float(1 - self.shares[0])
+
+    @classmethod
+    def fit(cls, predictive: GaussianPredictive, y: Array, weight: Array) -> WrongTargets:
+        """By maximum likelihood from the predictive of targets y[n] with weights [n].
+
+        Where x hardly explains the targets, wrong ones look like good ones, and few rows would call
+        many wrong. So some good rows are taken as seen before.
+        """
+        law = cls.none(y, weight)
+        logs_at, counted = with_good_rows(law.logs_at(predictive, y), weight)
+        best = calibrate(logs_at, counted)
+        found, n = explained(logs_at(best), counted)[0][1:], float(weight.sum())
+        # A third of a row of each kind: one that no row has shown may yet come.
+        kinds = (n * found + 1 / 3) / (n * found.sum() + 1)
+        epsilon = one_may_be(float(found.sum()), n)
+        return replace(
+            law, scale=float(np.exp(best)), shares=np.array([1 - epsilon, *(epsilon * kinds)])
+        )
+
+    @classmethod
+    def none(cls, y: Array, weight: Array | None = None) -> WrongTargets:
+        """No wrong row, and the laws they would follow beside targets y[n] with weights [n]."""
+        y = np.asarray(y, float)
+
+        def at(levels: Any) -> FloatArray:
+            return np.asarray(np.quantile(y, levels, weights=weight, method="inverted_cdf"))
+
+        # The marginal: Gaussians at its quantiles, wide enough to be smooth.
+        spread = float(np.subtract(*at([0.75, 0.25]))) / 1.349
+        if spread == 0:  # half of the targets are one number
+            mean = np.average(y, weights=weight)
+            spread = float(np.sqrt(np.average(np.square(y - mean), weights=weight))) or 1.0
+        none = np.array([1.0, 0.0, 0.0, 0.0])
+        centres = at((np.arange(50) + 0.5) / 50)
+        # Counts lie apart: a law that knew where would explain them better than any predictive.
+        gaps = np.diff(np.unique(centres))
+        width = max(0.3 * spread, float(np.median(gaps)) if len(gaps) else 0.0)
+        return cls(1.0, none, float(y.min()), float(y.max()), centres, width)
+
+    def at(self, epsilon: float) -> WrongTargets:
+        """The same law with another share of wrong targets."""
+        return replace(self, shares=np.array([1 - epsilon, *(epsilon * self._kinds)]))
+
+    @property
+    def _kinds(self) -> FloatArray:
+        """Shares of the three laws among wrong targets; equal ones where there are none."""
+        wrong = self.shares[1:]
+        return wrong / wrong.sum() if wrong.sum() > 0 else np.full(3, 1 / 3)
+
+    def calibrated(self, predictive: GaussianPredictive) -> GaussianPredictive:
+        """The predictive with its members' spread scaled."""
+        return GaussianPredictive(predictive.means, self.scale * predictive.stds)
+
+    def _log_noise(self, y: FloatArray) -> FloatArray:
+        """Log density of the three laws of wrong targets, [3, n]."""
+        span = max(self.high - self.low, self.width)
+        inside = (y >= self.low) & (y <= self.high)
+        uniform = np.where(inside, -np.log(span), -np.inf)
+        z = (y[:, None] - self.centres) / self.width
+        with np.errstate(over="ignore"):
+            marginal = logsumexp(-0.5 * z * z, axis=1) - np.log(
+                len(self.centres) * self.width * np.sqrt(2 * np.pi)
+            )
+        far = (y - float(np.median(self.centres))) / (3 * span)
+        cauchy = -2 * np.log(np.hypot(1, far)) - np.log(np.pi * 3 * span)
+        return np.stack([uniform, marginal, cauchy])
+
+    def _logs(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
+        return self.logs_at(predictive, y)(float(np.log(self.scale)))
+
+    def logs_at(self, predictive: GaussianPredictive, y: Array) -> Callable[[float], FloatArray]:
+        """Log density of targets that are good, and of the three kinds of wrong, [4, n]."""
+        y = np.asarray(y, float)
+        noise = self._log_noise(y)
+
+        def logs_at(log_scale: float) -> FloatArray:
+            law = replace(self, scale=float(np.exp(log_scale)))
+            with np.errstate(over="ignore"):  # the square of a wild target
+                return np.concatenate([law.calibrated(predictive).log_prob(y)[None], noise])
+
+        return logs_at
+
+    def beside_all(
+        self, predictives: Sequence[GaussianPredictive], y: Array, weight: Array
+    ) -> list[WrongTargets]:
+        """A law for each of several predictives of the same rows: they share nothing."""
+        return [self.fit(p, y, weight) for p in predictives]
+
+    def alternative(self, predictive: GaussianPredictive, y: Array) -> tuple[FloatArray, None]:
+        """The mean of each row, which is suggested in any case: no number is right to a digit."""
+        return predictive.mean, None
+
+    def good(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
+        """Log density of each target if it is good, [n]."""
+        return self._logs(predictive, y)[0]
+
+    def score(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
+        """Log density of each target under the whole law, [n]."""
+        return np.asarray(logsumexp(self._logs(predictive, y), axis=0, b=self.shares[:, None]))
+
+    def outlier_probability(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
+        """Probability that each target is wrong, [n]."""
+        return wrong_probability(self._logs(predictive, y), self.shares)
+
+    def contamination(
+        self, predictive: GaussianPredictive, y: Array, weight: Array, level: float = 0.95
+    ) -> Contamination:
+        """ε of these rows with a profile-likelihood interval, the wrong rows' law held fixed."""
+        law, logs_at = self._kinds, self.logs_at(predictive, y)
+
+        def both_at(log_scale: float) -> FloatArray:
+            logs = logs_at(log_scale)
+            return np.stack([logs[0], logsumexp(logs[1:], axis=0, b=law[:, None])])
+
+        return profile(*with_good_rows(both_at, weight), level)

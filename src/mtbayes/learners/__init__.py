@@ -1,0 +1,109 @@
+"""Model classes that learn from weighted rows at a t: what the choice among them needs, no more.
+
+A learner is a frozen value with its settings. It does not know of wrong rows' laws, of units or of
+scikit-learn. A new one is one file: a class with the methods of `Learner`, made `storable` where
+its models are to be saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from mtbayes._files import Unfinished
+from mtbayes.errors import InvalidInput
+from mtbayes.progress import Callback, part, silent
+from mtbayes.types import Array, Rows
+
+__all__ = ["MEMBERS", "Further", "Learner", "Place", "Trained"]
+
+MEMBERS = 100
+"""Members of a predictive."""
+
+
+class Place(NamedTuple):
+    """Where fits run, are kept and are heard of.
+
+    folder: of checkpoints, or None; mesh: of devices that share the rows of a step, or None
+    """
+
+    folder: Unfinished | None = None
+    mesh: Any = None
+    callback: Callback = silent
+
+    @classmethod
+    def of(cls, checkpoint: Any, mesh: Any) -> Place:
+        """What a user gives."""
+        folder = None if checkpoint is None else Path(checkpoint)
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"checkpoint must be a folder, got the file {folder}.")
+        return cls(None if folder is None else Unfinished(folder), mesh)
+
+    def file(self, name: str) -> Path | None:
+        """The checkpoint of one fit."""
+        return None if self.folder is None else self.folder.file(name)
+
+    def part(self, begin: float, share: float) -> Place:
+        """The same for a part of the work, which begins where `begin` of all is done."""
+        return self._replace(callback=part(self.callback, begin, share))
+
+
+class Trained(NamedTuple):
+    """What a fit ends in.
+
+    state: a tree of NumPy arrays; sound: whether it ended well; sentence: how, in words
+    history: what was measured on the way, a dict of numbers for each look
+    """
+
+    state: Any
+    sound: bool
+    sentence: str
+    history: list[dict[str, float]]
+
+
+class Learner(Protocol):
+    """How rows become a state at a t, and what a state says of rows.
+
+    x, y are in the learner's own units: features scaled, classes as 0..C-1, targets scaled.
+    """
+
+    @property
+    def name(self) -> str:
+        """For people, such as "network"."""
+
+    def prepared(self, rows: Rows) -> Any:
+        """Rows in the form that the methods below take; done once for many fits."""
+
+    def looks(self, rows: int, folds: int) -> int:
+        """Folds on which its candidates are compared; the others are fitted at one t alone."""
+
+    def fit(
+        self, prepared: Any, t: float, key: Array, *, place: Place = ..., start: Any = None
+    ) -> Trained:
+        """All rows, each with its weight, at t; start: a state to begin at."""
+
+    def unseen(
+        self,
+        prepared: Any,
+        fold: Array,
+        which: Sequence[int],
+        path: Sequence[float],
+        key: Array,
+        *,
+        place: Place = ...,
+    ) -> Sequence[Any]:
+        """For each t of `path`, the predictive of rows by fits that have not seen them.
+
+        fold: [n], the fold of each row; which: folds whose rows are asked for, in the rows' order
+        """
+
+    def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
+        """What a state says of new rows."""
+
+
+class Further(Protocol):
+    """A learner that can go on to more rows."""
+
+    def further(self, state: Any, prepared: Any, t: float, key: Array) -> Trained:
+        """More rows: what the state says so far is what is known before them."""

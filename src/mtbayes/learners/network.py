@@ -1,0 +1,242 @@
+"""Networks whose weights have a posterior, by gradients of the (m,t)-robust criterion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mtbayes._values import storable
+from mtbayes.criteria import Criterion
+from mtbayes.learners import MEMBERS, Place, Trained
+from mtbayes.models import Model
+from mtbayes.posteriors import Mixture, Prior, prior
+from mtbayes.predicting import predictive
+from mtbayes.predictives import in_order
+from mtbayes.solve.checkpoint import Checkpoint
+from mtbayes.solve.gradient import Training, run
+from mtbayes.solve.problem import Held, Problem
+from mtbayes.types import Array, Rows, Solution
+
+MIDDLE = 0.7
+"""The t at which a fit to a smaller one begins: from a random start it may never find the rows."""
+_SHARE = 0.2  # of a fit's epochs, for those at its own t
+_STEPS = 3000  # of a fit whose epochs go by the number of rows, about
+_STREAM_STEPS = 30_000  # of one to a stream, at least, and at least one epoch
+_FEW_MEMBERS = 30  # of the predictives that t is chosen by
+_FEW_ROWS = 1000  # below which all folds compare all t
+_PRIOR = 2.0  # standard deviation of a weight, in units of 1/√inputs
+
+
+class Legs(NamedTuple):
+    """A fit in two parts, at `MIDDLE` and at its own t; a chunk's length divides both."""
+
+    first: int
+    second: int
+    chunk: int
+
+    @classmethod
+    def of(cls, epochs: int) -> Legs:
+        """So that both together are about so many epochs."""
+        chunk = max(1, round(_SHARE * epochs / 2))
+        return cls(chunk * max(1, round(epochs / chunk) - 2), 2 * chunk, chunk)
+
+
+@storable
+@dataclass(frozen=True)
+class NetworkLearner:
+    """A network under a likelihood, its posterior a mixture of Gaussians.
+
+    m, t_p, beta: of the criterion
+    epochs: passes over the rows; None goes by their number
+    """
+
+    model: Model
+    posterior: Mixture
+    m: int
+    t_p: float
+    beta: float
+    epochs: int | None
+    batch_size: int
+    learning_rate: float
+    name = "network"
+
+    def criterion(self, t: float) -> Criterion:
+        """The criterion at t."""
+        return Criterion(m=self.m, t=t, beta=self.beta, t_p=self.t_p)
+
+    @property
+    def prior(self) -> Prior:
+        """Of the weights, before any row is seen."""
+        return prior(0.0, _PRIOR * self.model.scale())
+
+    def passes(self, rows: int) -> int:
+        """Epochs for so many rows in memory."""
+        if self.epochs is not None:
+            return self.epochs
+        batches = -(-rows // min(self.batch_size, rows))
+        return int(np.clip(math.ceil(_STEPS / batches), 10, 500))
+
+    def problem(self, rows: Rows, t: float) -> Problem:
+        """What a fit of rows at t minimises, and how."""
+        return Problem(
+            self.model,
+            self.criterion(t),
+            rows,
+            self.posterior,
+            self.prior,
+            learning_rate=self.learning_rate,
+            epochs=self.passes(len(rows.x)),
+            batch_size=self.batch_size,
+        )
+
+    # A learner's methods.
+
+    def prepared(self, rows: Rows) -> Rows:
+        """Rows on the device."""
+        return rows._replace(x=Held.of(self.model, rows.x, rows.y), y=None)
+
+    def looks(self, rows: int, folds: int) -> int:
+        """Two folds are enough where rows are many."""
+        return folds if rows < _FEW_ROWS else 2
+
+    def fit(
+        self, prepared: Rows, t: float, key: Array, *, place: Place = Place(), start: Any = None
+    ) -> Trained:
+        """At a small t in two legs, as the fits of folds are; from a start, or large, in one."""
+        problem = replace(self.problem(prepared, t), start=_on_device(start), mesh=place.mesh)
+        if start is not None or t >= MIDDLE:
+            return trained(solved(problem, key, "final", place))
+        legs, parts, state, done = Legs.of(problem.epochs), list[Solution](), None, 0
+        total = legs.first + legs.second
+        for name, at, epochs in (("final-start", MIDDLE, legs.first), ("final", t, legs.second)):
+            leg = replace(
+                problem, criterion=self.criterion(at), epochs=epochs, start=state, chunk=legs.chunk
+            )
+            own = jax.random.fold_in(key, done)
+            parts.append(solved(leg, own, name, place.part(done / total, epochs / total)))
+            state, done = parts[-1].state, done + epochs
+        return trained(*parts)
+
+    def unseen(
+        self,
+        prepared: Rows,
+        fold: Array,
+        which: Sequence[int],
+        path: Sequence[float],
+        key: Array,
+        *,
+        place: Place = Place(),
+    ) -> list[Any]:
+        """Every fold's fits start at one t, in the middle, and end each at its own.
+
+        So candidates differ in nothing else and share most of the work. All chunks have one length:
+        one compiled program serves all.
+        """
+        parts = []
+        for i, k in enumerate(which):
+            own = jax.random.fold_in(key, 1 + k)
+            here = place.part(i / len(which), 1 / len(which))
+            rows = prepared._replace(weight=np.where(fold == k, 0.0, prepared.weight))
+            states = self._fold(rows, k, path, own, here)
+            x = np.asarray(prepared.x.x)[fold == k]
+            parts.append([self.predictive(s, x, own, _FEW_MEMBERS) for s in states])
+        asked = fold[np.isin(fold, which)]
+        return [in_order(list(each), asked) for each in zip(*parts, strict=True)]
+
+    def _fold(
+        self, rows: Rows, k: int, path: Sequence[float], key: Array, place: Place
+    ) -> list[Any]:
+        """The states of fits to all folds but k, for each t."""
+        problem = replace(self.problem(rows, MIDDLE), mesh=place.mesh)
+        legs = Legs.of(problem.epochs)
+        problem = replace(problem, epochs=legs.first, chunk=legs.chunk)
+        total, done = legs.first + legs.second * len(path), legs.first
+        middle = jax.random.fold_in(key, round(1000 * MIDDLE))
+        here = place.part(0.0, legs.first / total)
+        start = solved(problem, middle, f"fold-{k}-start", here).state
+        states = []
+        for t in path:
+            leg = replace(problem, criterion=self.criterion(t), epochs=legs.second, start=start)
+            own = jax.random.fold_in(key, round(1000 * t))
+            here = place.part(done / total, legs.second / total)
+            states.append(solved(leg, own, f"fold-{k}-{t:g}", here).state)
+            done += legs.second
+        return states
+
+    def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
+        """The predictive of new rows by members drawn with the key."""
+        state = _on_device(state)
+        return predictive(self.model, self.posterior, state, x, key=key, members=members)
+
+    # Beyond a learner's.
+
+    def further(self, state: Any, prepared: Rows, t: float, key: Array) -> Trained:
+        """The posterior so far is the prior; a third of the epochs, at a lower rate."""
+        return trained(
+            solved(self._onwards(prepared, t, state, _as_prior(state)), key, "further", Place())
+        )
+
+    def near(self, state: Any, prepared: Rows, t: float, beta: float, key: Array) -> Any:
+        """The state of a fit that starts at another and is held near it, component by component."""
+        around = Prior(jnp.asarray(state.mean), jnp.exp(jnp.asarray(state.log_std)))
+        held = Criterion(m=self.m, t=t, beta=beta, t_p=self.t_p)
+        problem = replace(self._onwards(prepared, t, state, around), criterion=held)
+        return trained(solved(problem, key, "near", Place())).state
+
+    def stream(self, state: Any, rows: Rows, t: float, key: Array, place: Place) -> Trained:
+        """All rows of a stream, from where a sample's fit has ended; rows.x is the stream."""
+        batches = math.ceil(len(rows.x) / self.batch_size)
+        problem = replace(self.problem(rows, t), start=_on_device(state), mesh=place.mesh)
+        if self.epochs is None:
+            problem = replace(problem, epochs=max(1, math.ceil(_STREAM_STEPS / batches)))
+        return trained(solved(problem, key, "all", place))
+
+    def _onwards(self, prepared: Rows, t: float, state: Any, before: Prior) -> Problem:
+        problem = self.problem(prepared, t)
+        return replace(
+            problem,
+            prior=before,
+            start=_on_device(state),
+            learning_rate=0.3 * problem.learning_rate,
+            epochs=max(1, problem.epochs // 3),
+        )
+
+
+def solved(problem: Problem, key: Array, name: str, place: Place) -> Solution:
+    """One fit, kept under its name."""
+    training, file = Training(problem, key), place.file(name)
+    saved = None if file is None else Checkpoint(file, training.fingerprint())
+    return run(training, saved=saved, callback=place.callback)
+
+
+def trained(*parts: Solution) -> Trained:
+    """The end of a fit in one part or more."""
+    epochs = sum(part.status.steps for part in parts)
+    trace = np.concatenate([part.trace for part in parts]).tolist()
+    length = epochs / max(1, len(trace))
+    return Trained(
+        jax.tree.map(np.asarray, parts[-1].state),
+        all(part.status.converged for part in parts),
+        " ".join(dict.fromkeys(part.status.sentence for part in parts)),
+        [
+            {"epoch": int((i + 1) * length), "loss": a, "data": b, "divergence": c}
+            for i, (a, b, c) in enumerate(trace)
+        ],
+    )
+
+
+def _as_prior(state: Any) -> Prior:
+    """One Gaussian with a posterior's means and variances."""
+    mean, std = np.asarray(state.mean), np.exp(np.asarray(state.log_std))
+    variance = np.mean(std**2, axis=0) + np.var(mean, axis=0)
+    return prior(jnp.asarray(mean.mean(axis=0)), jnp.asarray(np.sqrt(variance)))
+
+
+def _on_device(state: Any) -> Any:
+    return None if state is None else jax.tree.map(jnp.asarray, state)

@@ -1,0 +1,233 @@
+"""Members for one evaluation of a network: given points, or drawn from Gaussians.
+
+A Gaussian posterior can be drawn in two ways, both unbiased for the same J because the loss takes
+its expectation row by row: one set of weights for all rows, or, for a layer that sees a row once,
+the Gaussian pre-activations of each row themselves (local reparametrisation). The second needs two
+matrix products in all for a layer whose input the members share; `plan` picks the cheaper of both.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from mtbayes.types import Array
+
+# One random number costs about as much as this many multiplications; measured, not critical.
+_NUMBER_COST = 60
+
+
+class Linear(NamedTuple):
+    """Where a linear map's weights [inputs, units] and bias [units] lie in θ."""
+
+    start: int
+    inputs: int
+    units: int
+    positions: int
+    """Places of a row that it is applied to: 1 for a dense layer, more for a convolution."""
+    shared: bool
+    """Whether its input is the same for all members: true for the first alone."""
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return (self.inputs + 1) * self.units
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """Weight [..., inputs, units] and bias [..., units] out of this map's part of θ."""
+        end = self.inputs * self.units
+        return theta[..., :end].reshape(*theta.shape[:-1], self.inputs, self.units), theta[
+            ..., end:
+        ]
+
+
+class Members(Protocol):
+    """S members."""
+
+    def part(self, start: int, size: int) -> Array:
+        """θ[start : start + size] of each set, as [S, size]."""
+
+    def linear(self, linear: Linear, h: Array) -> Array:
+        """A linear map of each set: h is [n, ..., i] where shared, else [S, n, ..., i]."""
+
+    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
+        """The largest of a shared linear map's results on several inputs, [S, n, ..., u]."""
+
+
+class Points(NamedTuple):
+    """Weights θ[S, P] that are given."""
+
+    theta: Array
+
+    def part(self, start: int, size: int) -> Array:
+        """A slice of each point."""
+        return self.theta[:, start : start + size]
+
+    def linear(self, linear: Linear, h: Array) -> Array:
+        """h times the weights plus the bias, for each set."""
+        return _affine(linear, self.part(linear.start, linear.size), h)
+
+    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
+        """The largest of several results, for each set."""
+        return _largest(linear, self.part(linear.start, linear.size), inputs)
+
+
+class Plan(NamedTuple):
+    """How each part of θ is drawn, and where its random numbers lie."""
+
+    by_row: tuple[tuple[int, int], ...]
+    """Start in θ of each map drawn row by row, and where its random numbers begin."""
+    by_weight: tuple[tuple[int, int], ...]
+    size: int
+    """Random numbers in all."""
+
+
+def plan(linears: tuple[Linear, ...], total: int, components: int, members: int, rows: int) -> Plan:
+    """Pick for each linear map of θ[total] the cheaper way to draw `members` from `components`.
+
+    >>> first = Linear(0, 784, 25, positions=1, shared=True)
+    >>> second = Linear(first.size, 25, 10, positions=1, shared=False)
+    >>> chosen = plan((first, second), first.size + second.size, components=1, members=10, rows=128)
+    >>> chosen.by_row  # the first map alone
+    ((0, 0),)
+    """
+    by_row, by_weight, used, end = [], [], 0, 0
+    for linear in linears:
+        products = rows * linear.positions * linear.inputs * linear.units
+        numbers = rows * linear.units
+        of_rows = 6 * products * (components if linear.shared else members)
+        of_weights = 3 * products * members + _NUMBER_COST * members * linear.size
+        if linear.positions == 1 and of_rows + _NUMBER_COST * members * numbers < of_weights:
+            by_row.append((linear.start, used))
+            used += members * numbers
+        else:
+            by_weight.append((linear.start, used))
+            used += members * linear.size
+        end = linear.start + linear.size
+    if end < total:
+        by_weight.append((end, used))
+        used += members * (total - end)
+    return Plan(tuple(by_row), tuple(by_weight), used)
+
+
+class Gaussians(NamedTuple):
+    """Members from K diagonal Gaussians, the same number from each."""
+
+    mean: Array
+    """[K, P]"""
+    std: Array
+    """[K, P]"""
+    normals: Array
+    """[plan.size] standard normal numbers."""
+    plan: Plan
+    members: int
+
+    def part(self, start: int, size: int) -> Array:
+        """A slice of S members, components in blocks."""
+        # A slice within a block (a likelihood's own, after a network without maps) has its numbers
+        # within the block's.
+        block, offset = max(pair for pair in self.plan.by_weight if pair[0] <= start)
+        offset += self.members * (start - block)
+        normals = self.normals[offset : offset + self.members * size].reshape(self.members, size)
+        mean, std = (self._spread(v[:, start : start + size]) for v in (self.mean, self.std))
+        return mean + std * normals
+
+    def linear(self, linear: Linear, h: Array) -> Array:
+        """The pre-activations, drawn row by row or through weights as planned."""
+        offset = dict(self.plan.by_row).get(linear.start)
+        if offset is None:
+            return _affine(linear, self.part(linear.start, linear.size), h)
+        part = slice(linear.start, linear.start + linear.size)
+        weight, bias = linear.split(self.mean[:, part])
+        weight_var, bias_var = linear.split(jnp.square(self.std[:, part]))
+        # A row seen at one position may still have axes for it: (1, 1) after a whole-image window.
+        ones = h.shape[1 if linear.shared else 2 : -1]
+        h = h.reshape(*h.shape[: h.ndim - 1 - len(ones)], linear.inputs)
+        if linear.shared:
+            mean, var = _shared_product(h, weight), _shared_product(h * h, weight_var)
+        else:
+            h = h.reshape(len(weight), -1, linear.inputs)  # a component's members as more rows
+            mean, var = (
+                jnp.einsum("kri,kiu->kru", v, w).reshape(self.members, -1, linear.units)
+                for v, w in ((h, weight), (h * h, weight_var))
+            )
+        mean = self._spread(mean) + self._spread(bias[:, None])
+        var = self._spread(var) + self._spread(bias_var[:, None])
+        rows = mean.shape[1]
+        normals = self.normals[offset : offset + self.members * rows * linear.units]
+        drawn = mean + jnp.sqrt(var) * normals.reshape(self.members, rows, linear.units)
+        return drawn.reshape(self.members, rows, *ones, linear.units)
+
+    def _spread(self, values: Array) -> Array:
+        """Values [K, ...] of components for each of their members; [S, ...] and [1, ...] stay."""
+        k = values.shape[0]
+        return values if k in (1, self.members) else jnp.repeat(values, self.members // k, axis=0)
+
+    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
+        """The largest of several results, through weights."""
+        return _largest(linear, self.part(linear.start, linear.size), inputs)
+
+
+def _affine(linear: Linear, theta: Array, h: Array) -> Array:
+    """h times weights plus bias; theta is this map's part of θ, [S, size]."""
+    if linear.shared:
+        # The bias as one more row of the weights, for an input of 1: into the loop of an addition
+        # XLA would draw the whole computation of the bias, once for each row.
+        both = theta.reshape(-1, linear.inputs + 1, linear.units)
+        h = jnp.concatenate([h, jnp.ones((*h.shape[:-1], 1), theta.dtype)], axis=-1)
+        result = _shared_product(h.reshape(-1, linear.inputs + 1), both)
+        return result.reshape(-1, *h.shape[:-1], linear.units)
+    weight, bias = linear.split(theta)
+    result = jnp.einsum("sri,siu->sru", h.reshape(len(weight), -1, linear.inputs), weight)
+    return (result + bias[:, None]).reshape(*h.shape[:-1], linear.units)
+
+
+def _shared_product(h: Array, weight: Array) -> Array:
+    """h[r, i] times each of weight[S, i, u], as [S, r, u]."""
+    if len(weight) == 1:  # the same, but XLA does it a third faster
+        return (h @ weight[0])[None]
+    return jnp.einsum("ri,siu->sru", h, weight)
+
+
+def _largest(linear: Linear, theta: Array, inputs: tuple[Array, ...]) -> Array:
+    """The maximum of `_affine` over inputs [n, ..., i] that the members share."""
+    weight, bias = linear.split(theta)
+    members, rows = weight.shape[0], inputs[0].shape[:-1]
+    # The members' units side by side: one product an input, in the layout that products come in.
+    wide = jnp.moveaxis(weight, 0, 1).reshape(linear.inputs, members * linear.units)
+    flat = tuple(h.reshape(-1, linear.inputs) for h in inputs)
+    best = _largest_product(wide, flat)
+    # The members' axis goes first by a product with the identity. It is cheap, and XLA does not
+    # fuse across it: a bare transposition would read all the products above out of order.
+    identity = jnp.eye(members * linear.units, dtype=best.dtype).reshape(-1, members, linear.units)
+    result = jnp.einsum("rk,ksu->sru", best, identity) + bias[:, None]
+    return result.reshape(members, *rows, linear.units)
+
+
+@jax.custom_vjp
+def _largest_product(weight: Array, inputs: tuple[Array, ...]) -> Array:
+    """The elementwise maximum of h @ weight over the inputs h."""
+    return _largest_forward(weight, inputs)[0]
+
+
+def _largest_forward(weight: Array, inputs: tuple[Array, ...]) -> tuple[Array, Any]:
+    best = inputs[0] @ weight
+    which = jnp.zeros(best.shape, jnp.uint8)
+    for i, h in enumerate(inputs[1:], start=1):
+        value = h @ weight
+        which = jnp.where(value > best, jnp.uint8(i), which)
+        best = jnp.maximum(best, value)
+    return best, (weight, inputs, which)
+
+
+def _largest_backward(saved: Any, g: Array) -> tuple[Array, tuple[Array, ...]]:
+    # Only the winner passes a gradient on; remembering which is cheaper than comparing again.
+    weight, inputs, which = saved
+    shares = [jnp.where(which == i, g, 0.0) for i in range(len(inputs))]
+    slope = sum(h.T @ share for h, share in zip(inputs, shares, strict=True))
+    return slope, tuple(share @ weight.T for share in shares)
+
+
+_largest_product.defvjp(_largest_forward, _largest_backward)

@@ -1,0 +1,112 @@
+"""A model of a table: an estimator, and the schema by which rows of files become its numbers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtbayes.data.schema import Schema
+from mtbayes.errors import InvalidInput
+from mtbayes.estimators import RobustClassifier, RobustRegressor
+from mtbayes.estimators.files import read, save
+from mtbayes.types import Array, FloatArray
+
+_KINDS: dict[str, Any] = {"classes": RobustClassifier, "number": RobustRegressor}
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """What a model's file holds; nothing else is needed to predict."""
+
+    estimator: Any
+    schema: Schema
+    seen: Array | None = None
+    """A `mark` of each fitted row, in the order of `Fitted.training`; None if not kept."""
+    sampled: bool = False
+    """Whether more rows were fitted, of which there are no marks."""
+
+    def save(self, path: Path) -> None:
+        """Write one file, whole or not at all."""
+        self.estimator.verbose = 0
+        beside = self.schema.as_json()
+        if self.seen is not None:
+            beside["seen"] = base64.b64encode(self.seen.astype("<u8").tobytes()).decode()
+            beside["sampled"] = self.sampled
+        save(self.estimator, path, beside)
+
+    @classmethod
+    def load(cls, path: Path) -> TableModel:
+        """Read it; nothing in it is run."""
+        if not path.is_file():
+            what = "the folder" if path.is_dir() else "what does not exist,"
+            raise InvalidInput(
+                f"MODEL must be a file that `mtbayes fit` wrote, got {what} {str(path)!r}. Look "
+                "for a misspelt name."
+            )
+        estimator, beside = read(path)
+        if beside is None:
+            raise InvalidInput(
+                f"{path} must be a model of a table, got an estimator that knows no columns. Load "
+                "it with mtbayes.load in Python, or write one with `mtbayes fit`."
+            )
+        seen = beside.get("seen") if isinstance(beside, dict) else None
+        marks = None if seen is None else np.frombuffer(base64.b64decode(seen), "<u8")
+        return cls(estimator, Schema.from_json(beside), marks, bool(beside.get("sampled")))
+
+
+class TableRows(NamedTuple):
+    """Rows of a file that have a target."""
+
+    table: Any
+    """As in the file, those without a target left out."""
+    place: Array
+    """Where each was among the rows of the file, from 1."""
+    x: FloatArray
+    y: Array
+
+    def take(self, which: Array) -> TableRows:
+        """Some of them."""
+        return TableRows(self.table.take(which), self.place[which], self.x[which], self.y[which])
+
+
+def mark(rows: TableRows) -> Array:
+    """A number [n] for each row, by which it is known again: equal rows alone have equal ones."""
+    digests = (
+        hashlib.blake2b(x.tobytes() + str(y).encode(), digest_size=8).digest()
+        for x, y in zip(np.ascontiguousarray(rows.x) + 0.0, rows.y.tolist(), strict=True)
+    )
+    return np.frombuffer(b"".join(digests), "<u8")
+
+
+class Settings(NamedTuple):
+    """Options of a fit, as a person gave them."""
+
+    t: str
+    m: int
+    epochs: int | None
+    seed: int
+
+    def estimator(self, task: str, *, verbose: bool) -> Any:
+        """The estimator for a task."""
+        return _KINDS[task](
+            m=self.m,
+            t=self.t if self.t == "auto" else float(self.t),
+            epochs="auto" if self.epochs is None else self.epochs,
+            random_state=self.seed,
+            verbose=int(verbose),
+        )
+
+    def check(self) -> None:
+        """Refuse what no estimator takes, before any file is read."""
+        try:
+            estimator = self.estimator("classes", verbose=False)
+        except ValueError:
+            raise InvalidInput(
+                f"t must be auto or a number from 0 to 1, got {self.t!r}. Smaller is more robust."
+            ) from None
+        estimator.check_parameters()
