@@ -14,19 +14,37 @@ if TYPE_CHECKING:
     from mtbayes.criteria import Criterion
     from mtbayes.errors import InvalidInput
     from mtbayes.estimators import RobustClassifier, RobustDensity, RobustRegressor, load
+    from mtbayes.likelihoods import Bernoulli, Categorical, Gaussian
     from mtbayes.maths import exp_t, expected_log_t, log_t, log_t_from_log
-    from mtbayes.models import Model
+    from mtbayes.models import CustomModel, Model
+    from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
+    from mtbayes.posteriors import Mixture, Particles, mean_field
+    from mtbayes.posteriors.prior import prior
+    from mtbayes.predicting import predictive
+    from mtbayes.progress import Progress
     from mtbayes.solve import fit, fixed_point, fixed_points, objective, path, sweep
     from mtbayes.types import Solution, Status
 
 __all__ = [
+    "Bernoulli",
+    "Categorical",
+    "Conv",
     "Criterion",
+    "CustomModel",
+    "Dense",
+    "Flatten",
+    "Gaussian",
     "InvalidInput",
+    "MaxPool",
+    "Mixture",
     "Model",
+    "Particles",
+    "Progress",
     "RobustClassifier",
     "RobustDensity",
     "RobustRegressor",
     "Solution",
+    "Stack",
     "Status",
     "exp_t",
     "expected_log_t",
@@ -36,32 +54,69 @@ __all__ = [
     "load",
     "log_t",
     "log_t_from_log",
+    "mean_field",
+    "mlp",
     "objective",
     "path",
+    "predictive",
+    "prior",
     "sweep",
 ]
 
-_HOMES = {
-    "Criterion": "criteria",
-    "InvalidInput": "errors",
-    "Model": "models",
-    "RobustClassifier": "estimators",
-    "RobustDensity": "estimators",
-    "RobustRegressor": "estimators",
-    "Solution": "types",
-    "Status": "types",
-    "exp_t": "maths",
-    "expected_log_t": "maths",
-    "fit": "solve",
-    "fixed_point": "solve",
-    "fixed_points": "solve",
-    "load": "estimators",
-    "log_t": "maths",
-    "log_t_from_log": "maths",
-    "objective": "solve",
-    "path": "solve",
-    "sweep": "solve",
+_NAMES = {
+    "criteria": ("Criterion",),
+    "errors": ("InvalidInput",),
+    "estimators": (
+        "RobustClassifier",
+        "RobustDensity",
+        "RobustRegressor",
+        "load",
+    ),
+    "likelihoods": (
+        "Bernoulli",
+        "Categorical",
+        "Gaussian",
+    ),
+    "maths": (
+        "exp_t",
+        "expected_log_t",
+        "log_t",
+        "log_t_from_log",
+    ),
+    "models": (
+        "CustomModel",
+        "Model",
+    ),
+    "networks": (
+        "Conv",
+        "Dense",
+        "Flatten",
+        "MaxPool",
+        "Stack",
+        "mlp",
+    ),
+    "posteriors": (
+        "Mixture",
+        "Particles",
+        "mean_field",
+        "prior",
+    ),
+    "predicting": ("predictive",),
+    "progress": ("Progress",),
+    "solve": (
+        "fit",
+        "fixed_point",
+        "fixed_points",
+        "objective",
+        "path",
+        "sweep",
+    ),
+    "types": (
+        "Solution",
+        "Status",
+    ),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

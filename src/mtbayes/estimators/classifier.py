@@ -47,50 +47,35 @@ class RobustClassifier(ClassifierMixin, Supervised):
     It trains an ensemble by the (m,t)-robust criterion, chooses t by how well rows that a fit has
     not seen are explained, wrong ones included, and reports which rows look wrong.
 
-    Parameters
-    ----------
-    m : int, default=10
-        Size of the ensemble that the criterion trains as one.
-    t : "auto" or float in [0, 1], default="auto"
-        How much a row that does not fit is believed: 1 as much as any other, less is more robust.
-    t_p : float, default=1.0
-        Order of the Rényi divergence from the prior; below 1 forgives a prior that is wrong.
-    beta : "auto" or float, default="auto"
-        How much rows count against the prior; 1 at m=1 is Bayes. "auto" is 5·m.
-    network : "mlp", "cnn" or a network of `mtbayes.networks`, default="mlp"
-        "cnn" takes images [n, height, width(, channels)].
-    hidden : tuple of int, default=(50, 50)
-        Units of the hidden layers.
-    posterior : "mean_field" or "mixture", default="mean_field"
-        One Gaussian, or five, over the weights.
-    epochs : "auto" or int, default="auto"
-        Passes over the rows; "auto" makes about 3000 steps, and 10 to 500 passes.
-    batch_size : int, default=128
-        Rows a step.
-    learning_rate : float, default=0.01
-        Where the step size of Adam starts.
-    warm_start : bool, default=False
-        Whether a second `fit` starts from the first's posterior.
-    random_state : int, RandomState or None, default=None
-        Equal seeds give equal results.
-    verbose : int, default=0
-        1 shows a progress bar.
+    m: size of the ensemble that the criterion trains as one
+    t: how much a row that contradicts the others is believed, in [0, 1]: 1 as much as any other,
+        less is more robust; "auto" chooses it
+    t_p: order of the Rényi divergence from the prior; below 1 forgives a prior that is wrong
+    beta: how much rows count against the prior; 1 at m=1 is Bayes, "auto" is 5·m
+    network: "mlp", "cnn" for images [n, height, width(, channels)], or a network of
+        `mtbayes.networks`
+    hidden: units of the hidden layers
+    posterior: "mean_field", one Gaussian over the weights, or "mixture", five
+    epochs: passes over the rows; "auto" makes about 3000 steps, and 10 to 500 passes
+    batch_size: rows a step
+    learning_rate: where the step size of Adam starts
+    warm_start: whether a second `fit` starts from the first's posterior
+    random_state: an int, a RandomState or None; equal seeds give equal results
+    verbose: 1 shows a progress bar
 
-    Attributes
-    ----------
-    classes_ : labels
-    t_ : the t that was chosen
-    contamination_ : (value, low, high), the share of wrong labels with its 95 % interval
-    outlier_probability_ : probability that each training row's label is wrong, by a fit that has
+    After a fit:
+
+    classes_: labels
+    t_: the t that was chosen
+    contamination_: (value, low, high), the share of wrong labels with its 95 % interval
+    outlier_probability_: probability that each training row's label is wrong, by a fit that has
         not seen it
-    suspicion_ : the same if half of all rows were wrong; Bayes' rule makes it that of any share
-    unseen_prediction_ : probability of each class, [n, C], by a fit that has not seen the row
-    row_weight_ : how much each training row pulls at the final fit; 1 is the most
-    score_path_ : the table behind the choice of t
-    history_ : loss, data term and divergence along the final fit
+    suspicion_: the same if half of all rows were wrong; Bayes' rule makes it that of any share
+    unseen_prediction_: probability of each class, [n, C], by a fit that has not seen the row
+    row_weight_: how much each training row pulls at the final fit; 1 is the most
+    score_path_: the table behind the choice of t
+    history_: loss, data term and divergence along the final fit
 
-    Examples
-    --------
     >>> from sklearn.datasets import load_wine
     >>> x, y = load_wine(return_X_y=True)
     >>> model = RobustClassifier(t=0.5, epochs=50, random_state=0).fit(x, y)
@@ -115,12 +100,12 @@ class RobustClassifier(ClassifierMixin, Supervised):
     ) -> RobustClassifier:
         """Learn from rows X and labels y.
 
-        X : rows; or, where they do not fit in memory, a `pyarrow` data set, a path that it opens
+        X: rows; or, where they do not fit in memory, a `pyarrow` data set, a path that it opens
             or an iterator of record batches, with y and sample_weight the names of columns; a
             `numpy.memmap`; or a `Stream` (docs/scale.md)
-        sample_weight : how often each row counts
-        checkpoint : a folder; a fit that was killed goes on from there
-        mesh : a `jax.sharding.Mesh`, whose devices share the rows of each step
+        sample_weight: how often each row counts
+        checkpoint: a folder; a fit that was killed goes on from there
+        mesh: a `jax.sharding.Mesh`, whose devices share the rows of each step
         """
         self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh))
         return self
@@ -157,7 +142,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
     ) -> RobustClassifier:
         """Learn from more rows: the posterior so far is the prior for them.
 
-        classes : all labels there will be, needed in the first call where y does not hold them
+        classes: all labels there will be, needed in the first call where y does not hold them
         """
         self.check_parameters()
         if not hasattr(self, "fitted_"):

@@ -30,42 +30,23 @@ class RobustDensity(DensityMixin, Robust):
     are centred and scaled inside, so that units do not matter. Outliers are rows that are far from
     others; many of them in one tight place are a part of the density.
 
-    Parameters
-    ----------
-    components : int, default=5
-        Gaussians of the posterior; as many clusters can be told apart.
-    m : int, default=10
-        Size of the ensemble that the criterion trains as one; a multiple or a divisor of
-        `components`.
-    t : "auto" or float in [0, 1], default="auto"
-        How much a row that does not fit is believed: 1 as much as any other, less is more robust.
-    beta : "auto" or float, default="auto"
-        How much rows count against the prior; 1 at m=1 is Bayes. "auto" is 5·m.
-    epochs : "auto" or int, default="auto"
-        Passes over the rows; "auto" makes about 3000 steps, and 10 to 500 passes.
-    batch_size : int, default=128
-        Rows a step.
-    learning_rate : float, default=0.01
-        Where the step size of Adam starts.
-    random_state : int, RandomState or None, default=None
-        Equal seeds give equal results.
-    verbose : int, default=0
-        1 shows a progress bar.
+    components: Gaussians of the posterior; as many clusters can be told apart
+    m: size of the ensemble that the criterion trains as one; a multiple or a divisor of
+        `components`
+    t, beta, epochs, batch_size, learning_rate, random_state, verbose: as for `RobustClassifier`
 
-    Attributes
-    ----------
-    t_ : the t that was chosen
-    contamination_ : (value, low, high), the share of outliers with its 95 % interval
-    outlier_probability_ : probability that each training row is an outlier, by a fit that has not
+    After a fit:
+
+    t_: the t that was chosen
+    contamination_: (value, low, high), the share of outliers with its 95 % interval
+    outlier_probability_: probability that each training row is an outlier, by a fit that has not
         seen it
-    row_weight_ : how much each training row pulls at the final fit; 1 is the most
-    score_path_ : the table behind the choice of t
-    history_ : loss, data term and divergence along the last fit
-    members_ : [2, S, d], means and standard deviations of the members before they are calibrated,
+    row_weight_: how much each training row pulls at the final fit; 1 is the most
+    score_path_: the table behind the choice of t
+    history_: loss, data term and divergence along the last fit
+    members_: [2, S, d], means and standard deviations of the members before they are calibrated,
         in the units of `columns_`
 
-    Examples
-    --------
     >>> x = np.random.default_rng(0).normal(size=(200, 2))
     >>> model = RobustDensity(t=0.9, epochs=50, random_state=0).fit(x)
     >>> model.score_samples([[0.0, 0.0], [9.0, 9.0]]).argmax().item()

@@ -29,21 +29,16 @@ class RobustRegressor(RegressorMixin, Supervised):
     It predicts a distribution: a mean, intervals, quantiles, draws. Targets are centred and scaled
     inside, so that units do not matter.
 
-    Parameters
-    ----------
-    noise : "by_input" or "constant", default="by_input"
-        Whether the spread of the noise may differ from row to row.
+    noise: "by_input", a spread of its own for each row, or "constant", one for all
     m, t, t_p, beta, network, hidden, posterior, epochs, batch_size, learning_rate, warm_start,
-    random_state, verbose : as for `RobustClassifier`
+    random_state, verbose: as for `RobustClassifier`
 
-    Attributes
-    ----------
-    t_, contamination_, outlier_probability_, suspicion_, row_weight_, score_path_, history_ : as
+    After a fit:
+
+    t_, contamination_, outlier_probability_, suspicion_, row_weight_, score_path_, history_: as
         for `RobustClassifier`, of targets
-    unseen_prediction_ : mean and standard deviation, [n, 2], by a fit that has not seen the row
+    unseen_prediction_: mean and standard deviation, [n, 2], by a fit that has not seen the row
 
-    Examples
-    --------
     >>> x = np.linspace(-1, 1, 100)[:, None]
     >>> model = RobustRegressor(t=0.8, epochs=100, random_state=0).fit(x, x[:, 0] ** 2)
     >>> low, high = model.predict_interval(x[:3], coverage=0.9)
@@ -103,12 +98,12 @@ class RobustRegressor(RegressorMixin, Supervised):
     ) -> RobustRegressor:
         """Learn from rows X and targets y.
 
-        X : rows; or, where they do not fit in memory, a `pyarrow` data set, a path that it opens
+        X: rows; or, where they do not fit in memory, a `pyarrow` data set, a path that it opens
             or an iterator of record batches, with y and sample_weight the names of columns; a
             `numpy.memmap`; or a `Stream` (docs/scale.md)
-        sample_weight : how often each row counts
-        checkpoint : a folder; a fit that was killed goes on from there
-        mesh : a `jax.sharding.Mesh`, whose devices share the rows of each step
+        sample_weight: how often each row counts
+        checkpoint: a folder; a fit that was killed goes on from there
+        mesh: a `jax.sharding.Mesh`, whose devices share the rows of each step
         """
         self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh))
         return self

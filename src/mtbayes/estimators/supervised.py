@@ -178,7 +178,7 @@ class Supervised(Robust):
     def fit_sample(self, x: Any, y: Any, classes: Any = None, checkpoint: Any = None) -> Any:
         """Learn from rows in memory that are a sample of others.
 
-        classes : all labels there are, where the sample may lack some
+        classes: all labels there are, where the sample may lack some
         """
         self.check_parameters()
         with self._bar() as callback:
@@ -211,9 +211,9 @@ class Supervised(Robust):
     ) -> Harm:
         """Training rows ranked by the harm they do to the loss of test rows that are trusted.
 
-        X, y, sample_weight : the rows of `fit`, needed where the estimator was loaded or copied
-        members : how many the loss is computed by
-        curvature : a `mtbayes.theory.curvature.Curvature`; Gauss-Newton, damped, by default
+        X, y, sample_weight: the rows of `fit`, needed where the estimator was loaded or copied
+        members: how many the loss is computed by
+        curvature: a `mtbayes.theory.curvature.Curvature`; Gauss-Newton, damped, by default
         """
         check_is_fitted(self)
         train = self._training_rows(X, y, sample_weight)
@@ -262,12 +262,12 @@ class Supervised(Robust):
         of them; the bound is on the other part. The certificate is about `Bound.predictor`, ready
         to predict, and not about this estimator. See docs/certificates.md.
 
-        confidence : how sure the bound is
-        prior_fraction : share of the rows that the prior sees
-        risk : "error", the share of wrong labels, which a classifier takes by default; or "log_t",
+        confidence: how sure the bound is
+        prior_fraction: share of the rows that the prior sees
+        risk: "error", the share of wrong labels, which a classifier takes by default; or "log_t",
             the mean log_t loss, which needs t < 1. For a regressor it is of targets in units of
             their interquartile range.
-        of : "predictor", what is returned with the bound; "member", one member drawn at random;
+        of: "predictor", what is returned with the bound; "member", one member drawn at random;
             "members", m of them as one; "ensemble", the mean over all members there are
         """
         risk = self._risks[0] if risk is None else risk

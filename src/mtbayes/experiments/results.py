@@ -29,7 +29,7 @@ class Row(NamedTuple):
     value: float
 
 
-COLUMNS = Row._fields
+COLUMNS = tuple(Row.__annotations__)
 _TEXT = ("experiment", "method", "dataset", "metric")
 
 

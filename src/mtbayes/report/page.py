@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import textwrap
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from rich.console import Console
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
 from mtbayes.experiments import EXPERIMENTS
+from mtbayes.experiments.demo import OURS, stopped_after
+from mtbayes.experiments.results import read_columns, read_rows
 from mtbayes.report import REPORTS, html
 from mtbayes.report.claims import judge
 from mtbayes.report.tables import Grid
@@ -52,16 +55,38 @@ expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Se
 clock, summed over the fits, beside whatever else the machine was doing."""
 
 
+_DEMO = """\
+This is what `make demo` draws, in a minute or two. Of {train_rows:,.0f} handwritten digits
+{contamination_true:.0%} were given a wrong label. Four methods learned from them and were asked
+about {test_rows:,.0f} digits whose labels are right. **Above**, how often each is right when it
+says how sure it is: ours is right {accuracy:.1%} of the time, and its probabilities are off by
+{points:.1f} percentage points on average. **Below**, the {suspects} training labels that it
+trusts least: {wrong_suspects} of them are wrong, and {right_suggestions} of its suggestions are
+right. In all it finds {found:,.0f} of {wrong:,.0f} wrong labels, takes {false_alarms:,.0f} of the
+right ones for wrong, and estimates the share of wrong ones as {contamination:.1%}.
+
+Two things to know before you believe a picture. All four trained for {epochs:.0f} epochs, long
+enough for {long} to learn the wrong labels by heart. Stopped after {soon} epochs, they reach
+{early}. And only ours is told that labels may be wrong: much of what the others lose in
+calibration comes from believing them all."""
+
+
 _SHARED = {"nll-split": "cifar10", "reliability": "mnist"}
 """Experiments whose cells are among those of another."""
 TITLE = "# What the paper claims, and what was measured"
 """The first line of the page in Markdown."""
-_MARKED = re.compile(r"(<!-- begin: (verdicts|[\w-]+, table \d+) -->).*?(<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(
+    r"(<!-- begin: (verdicts|demo|[\w-]+, table \d+) -->).*?(<!-- end -->)", re.DOTALL
+)
+_ABOUT = {"demo": "Digits of which some have a wrong label, four methods side by side"} | {
+    name: experiment.about for name, experiment in EXPERIMENTS.items()
+}
+_WIDTH = 120  # of a line of prose
 
 
 def there(out: Path) -> list[str]:
-    """The experiments whose numbers are in the folder."""
-    return [name for name in EXPERIMENTS if any((out / name).glob("*.csv"))]
+    """The experiments whose numbers are in the folder, and the demo if its are."""
+    return [name for name in _ABOUT if any((out / name).glob("*.csv"))]
 
 
 def markdown(out: Path, command: str, at: Path) -> str:
@@ -84,7 +109,7 @@ def markdown(out: Path, command: str, at: Path) -> str:
 
 def _experiment(name: str, out: Path, at: Path) -> list[str]:
     """Its figures and tables."""
-    about = EXPERIMENTS[name].about
+    about = _ABOUT[name]
     figures = [
         f"![{about}: {path.stem}]({Path(os.path.relpath(path, at)).as_posix()})"
         for path in _figures(name, out)
@@ -101,8 +126,8 @@ def _figures(name: str, out: Path) -> list[Path]:
 def within(text: str, out: Path) -> str | None:
     """A text with what its marks ask for put between them; None if it has no marks.
 
-    Marks are `begin: verdicts` and `begin: EXPERIMENT, table NUMBER`, and `end`, as comments of
-    HTML.
+    Marks are `begin: verdicts`, `begin: demo` and `begin: EXPERIMENT, table NUMBER`, and `end`, as
+    comments of HTML.
     """
     if not _MARKED.search(text):
         return None
@@ -113,11 +138,37 @@ def _asked(what: str, out: Path) -> str:
     if what == "verdicts":
         lines = ["| claim of the paper | here |", "|---|---|"]
         return "\n".join(lines + [f"| {c.text} | {c.verdict} |" for c in judge(out)])
+    if what == "demo":
+        return _demo(out / _check.known("experiment", what, there(out)))
     name, number = what.split(", table ")
     grids = _grids(_check.known("experiment", name, there(out)), out)
     if not 0 < int(number) <= len(grids):
         raise InvalidInput(f"{what!r} must name one of the {len(grids)} tables of {name}.")
     return grids[int(number) - 1].markdown()
+
+
+def _demo(folder: Path) -> str:
+    """The demo in words, from its numbers."""
+    found: dict[str, dict[str, float]] = {}
+    for row in read_rows(folder / "results.csv"):
+        found.setdefault(row.method, {})[row.metric] = row.value
+    ours, suspects = found[OURS], read_columns(folder / "suspects.csv")
+    stopped = [(name, v["accuracy_early"]) for name, v in found.items() if "accuracy_early" in v]
+    told = _DEMO.format(
+        points=100 * ours["ece"],
+        suspects=len(suspects["row"]),
+        wrong_suspects=(suspects["given"] != suspects["true"]).sum(),
+        right_suggestions=(suspects["suggested"] == suspects["true"]).sum(),
+        long=" and ".join(f"the {name}" for name, _ in stopped),
+        early=" and ".join(f"{share:.1%} (the {name})" for name, share in stopped),
+        soon=stopped_after(int(ours["epochs"])),
+        **ours,
+    )
+    told = re.sub(r"(?<=\d)%", " %", told)
+    paragraphs = (
+        textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in told.split("\n\n")
+    )
+    return "\n\n".join(paragraphs)
 
 
 def _verdicts(out: Path) -> str:
@@ -190,7 +241,7 @@ def _claims(out: Path) -> str:
 
 def _section(out: Path, name: str) -> str:
     about = _about(out, name)
-    parts = [html.paragraph(EXPERIMENTS[name].about)]
+    parts = [html.paragraph(_ABOUT[name])]
     parts += [html.figure(path.read_bytes(), path.stem) for path in _figures(name, out)]
     parts += [html.table(*grid) for grid in _grids(name, out)]
     parts += [f"<pre>{escape(text)}</pre>" for text in _texts(name, out)]
