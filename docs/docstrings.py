@@ -10,9 +10,8 @@ from typing import Any
 
 import griffe
 
-_SECTION = re.compile(r"^(\w+)\n-+$", re.MULTILINE)
-_ARGUMENT = re.compile(r"^(\w+(?:, ?\w+)*) ?: (?=\S)")
-_MANY = re.compile(r",\n(?=\w+(?:, \w+)* ?: )")  # a list of names that fills a line
+_ARGUMENT = re.compile(r"^(\w+(?:, ?\w+)*): (?=\S)")
+_MANY = re.compile(r",\n(?=\w+(?:, \w+)*: )")  # a list of names that fills a line
 
 
 class Docstrings(griffe.Extension):
@@ -25,32 +24,20 @@ class Docstrings(griffe.Extension):
 
 
 def as_markdown(text: str) -> str:
-    """Sections as bold words, arguments as list items, doctests as fenced code."""
-    parts = re.split(r"\n{2,}", _SECTION.sub(r"**\1**\n", text))
-    return "\n\n".join(
-        _paragraph(part, typed=before == "**Parameters**")
-        for before, part in zip(["", *parts], parts, strict=False)
-    )
+    """Arguments as list items, doctests as fenced code."""
+    return "\n\n".join(map(_paragraph, re.split(r"\n{2,}", text)))
 
 
-def _paragraph(text: str, *, typed: bool) -> str:
+def _paragraph(text: str) -> str:
     if text.lstrip().startswith(">>>"):
         return f"```pycon\n{text}\n```"
-    return _arguments(text, typed) if _ARGUMENT.match(text) else text
+    return _arguments(text) if _ARGUMENT.match(text) else text
 
 
-def _arguments(text: str, typed: bool) -> str:
-    """Lines `name: what it is`, each with the indented lines that continue it.
-
-    typed: whether the first line of each is its type
-    """
+def _arguments(text: str) -> str:
+    """Lines `name: what it is`, each with the indented lines that continue it."""
     items: list[str] = []
     for line in _MANY.sub(", ", text).splitlines():
         match = _ARGUMENT.match(line)
-        if not match:
-            items.append(f"    {line.strip()}")
-        elif typed:
-            items.append(f"- `{match[1]}` (*{line[match.end() :]}*)")
-        else:
-            items.append(f"- `{match[1]}`: {line[match.end() :]}")
+        items.append(f"- `{match[1]}`: {line[match.end() :]}" if match else f"    {line.strip()}")
     return "\n".join(items)

@@ -19,7 +19,7 @@ from safetensors.numpy import load, save
 from mtbayes.errors import InvalidInput
 
 _FORMAT = "mtbayes"
-_VERSION = 1
+_VERSION = 2
 
 
 @contextmanager
@@ -70,6 +70,8 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{path} is damaged or was not written by mtbayes. Name the right file, or write a "
             "damaged one anew."
         ) from None
+    if header.get("format") == _FORMAT and version < _VERSION:
+        raise InvalidInput(f"{path} was written by an older mtbayes. Fit the model again.")
     if header.get("format") != _FORMAT or version > _VERSION:
         raise InvalidInput(
             f"{path} has format {header.get('format')!r} version {version}, and this "

@@ -83,20 +83,20 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
     screen.line(f"  mtbayes certify {path} {data}")
 
 
-def _scores(held: dict[str, float], rows: int) -> str:
-    if not held:
+def _scores(scores: dict[str, float], rows: int) -> str:
+    if not scores:
         return f"Scores: {rows} rows are too few to hold any out, and to look for wrong ones."
-    if "accuracy" in held:
+    if "accuracy" in scores:
         return (
-            f"Rows not seen in training: {percent(held['accuracy'])} right where the label is "
-            f"believed, {percent(held['accuracy of all rows'])} counting every label; "
-            f"mean log probability {held['log probability']:.3f}."
+            f"Rows not seen in training: {percent(scores['accuracy'])} right where the label is "
+            f"believed, {percent(scores['accuracy of all rows'])} counting every label; "
+            f"mean log probability {scores['log probability']:.3f}."
         )
     return (
-        f"Rows not seen in training: off by {held['absolute error']:.4g} on average where the "
-        f"value is believed, by {held['absolute error of all rows']:.4g} counting every value; "
-        f"{percent(held['within 1.64 sd'])} within 1.64 sd (90 % would be right); mean log density "
-        f"{held['log density']:.3f}."
+        f"Rows not seen in training: off by {scores['absolute error']:.4g} on average where the "
+        f"value is believed, by {scores['absolute error of all rows']:.4g} counting every value; "
+        f"{percent(scores['within 1.64 sd'])} within 1.64 sd (90 % would be right); mean log "
+        f"density {scores['log density']:.3f}."
     )
 
 

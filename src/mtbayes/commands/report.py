@@ -76,7 +76,8 @@ def _folder(screen: Screen, folder: Path, out: Path, markdown: Path | None) -> N
     names = page.there(folder)
     if not names:
         raise InvalidInput(
-            f"FOLDER must hold the numbers of `mtbayes reproduce`, got none in {folder}. Run "
+            f"FOLDER must hold the numbers of `mtbayes reproduce` or `mtbayes demo`, got none in "
+            f"{folder}. Run "
             f"`mtbayes reproduce all --out {folder}` first."
         )
     for name in names:

@@ -100,8 +100,8 @@ class RobustClassifier(ClassifierMixin, Supervised):
     ) -> RobustClassifier:
         """Learn from rows X and labels y.
 
-        X: rows; or, where they do not fit in memory, a `pyarrow` data set, a path that it opens
-            or an iterator of record batches, with y and sample_weight the names of columns; a
+        X: rows; or, where there are more than memory holds, a `pyarrow` data set, a path that it
+            opens or an iterator of record batches, with y and sample_weight the names of columns; a
             `numpy.memmap`; or a `Stream` (docs/scale.md)
         sample_weight: how often each row counts
         checkpoint: a folder; a fit that was killed goes on from there

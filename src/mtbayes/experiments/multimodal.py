@@ -69,7 +69,7 @@ CHOICES = (
     Metrics("tv", "score", "epsilon_found"),
     Metrics("tv_weighted", "score_weighted", "epsilon_found_weighted"),
 )
-"""Components of equal weight, as trained, and with the weights that held-out rows give them."""
+"""Components of equal weight, as trained, and with the weights that unseen rows give them."""
 
 _MIDDLE = 0.8  # the t from which the fits of all t start
 _WIDE = (3.0, 2.0)  # standard deviations of the first likelihoods, at t = .9
@@ -165,7 +165,7 @@ class MultimodalCell:
 
     def run(self) -> Found:
         """Train and measure."""
-        train, held_out = (
+        train, unseen = (
             draw(n, self.epsilon, np.random.default_rng([self.seed, part]))
             for part, n in enumerate((self.rows, self.rows // 4))
         )
@@ -174,7 +174,7 @@ class MultimodalCell:
         rows = [
             self._row(t, *each)
             for t, state in fits
-            for each in measured(state, held_out.data).items()
+            for each in measured(state, unseen.data).items()
         ]
         drawn = self.seed == 0 and self.way == LED and self.components <= 2
         return Found(rows, self._tables(train, fits) if drawn else {})
@@ -255,9 +255,9 @@ def method(components: int, way: str = LED) -> str:
     return f"K={components}{WAYS[way]}"
 
 
-def measured(state: Any, held_out: Array) -> dict[str, float]:
-    """For both choices the distance from ν, the held-out score and the share of wrong rows."""
-    a, b = held_out.T
+def measured(state: Any, unseen: Array) -> dict[str, float]:
+    """For both choices: the distance from ν, the score of unseen rows, the share of wrong ones."""
+    a, b = unseen.T
     logs = np.stack([_members(part, a, _MEMBERS).log_prob(b) for part in _parts(state)])
     densities = _densities(state, _A, _B)
     alike = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
@@ -274,7 +274,7 @@ def measured(state: Any, held_out: Array) -> dict[str, float]:
 
 
 def explained(logs: FloatArray, b: FloatArray) -> tuple[float, FloatArray]:
-    """The held-out score, and the shares of laws with log densities logs[k, n] of targets b[n].
+    """The score of rows with targets b[n], and the shares of laws with log densities logs[k, n].
 
     A wrong target follows some law that knows nothing of a: a mixture of narrow Gaussians all over
     the range of targets. Its shares and those of the laws maximise the likelihood of one half of
@@ -332,7 +332,7 @@ class Chosen(NamedTuple):
 
 
 def chosen(rows: list[Row], choice: Metrics) -> Chosen:
-    """Of all fits to one data set the one with the highest held-out score."""
+    """Of all fits to one data set the one with the highest score of unseen rows."""
     values = {(r.method, r.t, r.metric): r.value for r in rows}
     best = max((r for r in rows if r.metric == choice.score), key=lambda r: r.value)
     at = best.method, best.t

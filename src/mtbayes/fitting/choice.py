@@ -1,6 +1,6 @@
 """Choose a learner and its t from dirty rows: fit folds, score rows that a fit has not seen.
 
-Rows are dirty where they are held out too. So each fit gets the law that explains its held-out rows
+Rows that a fit has not seen are dirty too. So each fit gets the law that explains its unseen rows
 best: good ones from the calibrated predictive, wrong ones by the law (`mtbayes.laws`). The law that
 explains the rows best of all says how likely each is good. The score of a candidate is the mean log
 probability of the rows, each counting as much as it is good. (The mean log probability under its
@@ -114,7 +114,7 @@ class _Joined(Sequence[Any]):
 def _best(
     law: type[Law], rows: Rows, candidates: Sequence[Candidate], unseen: Sequence[Any]
 ) -> tuple[int, list[dict[str, Any]]]:
-    """The place of the candidate to take, by the predictives of rows that were held out."""
+    """The place of the candidate to take, by the predictives of rows that no fit had seen."""
     alone = [law.fit(p, rows.y, rows.weight) for p in unseen]
     explained = [each.score(p, rows.y) @ rows.weight for each, p in zip(alone, unseen, strict=True)]
     laws = alone[int(np.argmax(explained))].beside_all(unseen, rows.y, rows.weight)
@@ -128,7 +128,7 @@ def _best(
 
 
 class View(NamedTuple):
-    """Held-out rows as one candidate sees them."""
+    """Unseen rows as one candidate sees them."""
 
     law: Law
     explained: FloatArray

@@ -1,9 +1,10 @@
 """What dirty rows look like beside a predictive: how many there are, and which they are.
 
 A row is good with probability 1-ε and then follows the predictive, else it is wrong and follows a
-noise law. All laws here are fitted by maximum likelihood on rows that the predictive has not been
-trained on, and all calibrate the predictive on the way: a fit at t < 1 is too sure of itself (in
-the limit it is the escort of order 1/t of what it has seen), and wrong rows would hide by how much.
+law of its own. All laws here are fitted by maximum likelihood on rows that the predictive has not
+been trained on, and all calibrate the predictive on the way: a fit at t < 1 is too sure of itself
+(in the limit it is the escort of order 1/t of what it has seen), and wrong rows would hide by how
+much.
 
 - `WrongLabels`: a wrong label is any other class, each as likely, or drawn from p(given | true)
   where rows clearly say so. It is as likely in all rows, or, where they clearly say so, more likely

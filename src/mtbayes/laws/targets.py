@@ -97,7 +97,7 @@ class WrongTargets:
         """The predictive with its members' spread scaled."""
         return GaussianPredictive(predictive.means, self.scale * predictive.stds)
 
-    def _log_noise(self, y: FloatArray) -> FloatArray:
+    def _log_wrong(self, y: FloatArray) -> FloatArray:
         """Log density of the three laws of wrong targets, [3, n]."""
         span = max(self.high - self.low, self.width)
         inside = (y >= self.low) & (y <= self.high)
@@ -117,12 +117,12 @@ class WrongTargets:
     def logs_at(self, predictive: GaussianPredictive, y: Array) -> Callable[[float], FloatArray]:
         """Log density of targets that are good, and of the three kinds of wrong, [4, n]."""
         y = np.asarray(y, float)
-        noise = self._log_noise(y)
+        wrong = self._log_wrong(y)
 
         def logs_at(log_scale: float) -> FloatArray:
             law = replace(self, scale=float(np.exp(log_scale)))
             with np.errstate(over="ignore"):  # the square of a wild target
-                return np.concatenate([law.calibrated(predictive).log_prob(y)[None], noise])
+                return np.concatenate([law.calibrated(predictive).log_prob(y)[None], wrong])
 
         return logs_at
 

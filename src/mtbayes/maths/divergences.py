@@ -75,7 +75,7 @@ def renyi_divergence(
     log_integral = _logsumexp(xp, exponent, axis) + np.log(spacing)
     # Near order 1, or for close p and q, through the Tsallis divergence; elsewhere the integral
     # itself, which keeps its digits when p and q hardly overlap. Where it is not used, the Tsallis
-    # divergence is that of p from p, lest it overflow and spoil the gradient.
+    # divergence is that of p from p, so that it does not overflow and spoil the gradient.
     near = (a == 0) | (xp.abs(log_integral) < 0.5)
     q_near = xp.where(xp.expand_dims(near, axis), q, p)
     tsallis = tsallis_divergence(p, q_near, t, spacing=spacing, axis=axis)

@@ -83,7 +83,7 @@ def _components(folder: Path) -> list[Path]:
         left, middle, right = figure.subplots(1, 3)
         for axes, choice, title in (
             (left, _EQUAL, f"Equal components, ε = {epsilon:g}"),
-            (middle, _WEIGHTED, "Weighted by held-out rows"),
+            (middle, _WEIGHTED, "Weighted by unseen rows"),
         ):
             for k in there:
                 shown = curve(rows, method(k), choice.tv, epsilon)
@@ -97,7 +97,7 @@ def _components(folder: Path) -> list[Path]:
             found = _pairs(rows, k, epsilon)
             right.plot(*found, _MARKS[k], color=colours[k], ms=4)
         right.set(
-            xlabel="held-out score",
+            xlabel="score of unseen rows",
             ylabel=r"total variation from $\nu$",
             title="The score sees it without knowing ν",
         )
@@ -177,7 +177,7 @@ def _study(rows: list[Row], epsilon: float) -> Grid:
             shown = curve(at, method(k), choice.tv, epsilon)
             lines.append((f"K = {k}, {name}", *(_cell(shown, t) for t in t_grid)))
     heads = (f"ε={epsilon:g}", *(f"t={t:g}" for t in t_grid))
-    return Grid("Components, equal and weighted by held-out rows: TV from ν", heads, lines)
+    return Grid("Components, equal and weighted by unseen rows: TV from ν", heads, lines)
 
 
 def _choice(rows: list[Row]) -> Grid:
@@ -192,4 +192,4 @@ def _choice(rows: list[Row]) -> Grid:
                 share = _short(taken.epsilon)
                 lines.append((f"ε={epsilon:g}, seed {seed}, {name}", *line, share))
     heads = ("", "taken", "t", "TV", "best TV", "ε found")
-    return Grid("K and t taken by the held-out score alone", heads, lines)
+    return Grid("K and t taken by the score of unseen rows alone", heads, lines)

@@ -31,15 +31,15 @@ SETTINGS = """\
   images are changed to another class; housing's targets are replaced by uniform ones. Only training
   rows are dirty.
 - **beta.** The paper's "β = 0.1" cannot be our `beta` (docs/errata.md). Here the regulariser weighs
-  1/(5n) beside the mean loss, for every method alike: `beta = 5·m` for J_t^m, 5 for Gibbs and the
-  rivals; Bayes has its own, 1; deep ensembles have none. The prior of a weight is N(0, 1). The
+  1/(5n) beside the mean loss, the same for every method: `beta = 5·m` for J_t^m, 5 for Gibbs and
+  the rivals; only Bayes has 1, and deep ensembles have none. The prior of a weight is N(0, 1). The
   wrong prior is studied at beta = 1 and 0.1 for both m.
 - **Rivals.** β- and γ-divergence have the order 1-t. Methods with a t are shown at the best of the
-  same few, chosen by the clean test NLL; nobody has that in practice, but it is equally kind to
-  all. The *robust deep ensemble* is no method of the paper: a deep ensemble whose members are
-  trained with -log_t p. *Rényi* is t_p = 0.5 at m = 1, t = 1.
-- **Data.** CIFAR-10 and EMNIST as found in the local files; the table gives the rows used, fewer
-  than the paper's where CIFAR-10 has less than 50,000. What is called EMNIST here is a subset in 47
+  same few values, chosen by the clean test NLL. In practice nobody knows that, but it favours all
+  of them alike. The *robust deep ensemble* is not in the paper: it is a deep ensemble whose members
+  are trained with -log_t p. *Rényi* is t_p = 0.5 at m = 1, t = 1.
+- **Data.** CIFAR-10 and EMNIST are those of the local files. The table gives the rows used, which
+  are fewer than the paper's where CIFAR-10 has less than 50,000. EMNIST here is a subset in 47
   classes with a split of our own.
 - **Housing.** N(y | f(x), 0.1²): a standard deviation, since a variance of 0.1 exceeds that of y.
 """
@@ -51,8 +51,8 @@ and holds partly if some do. The rules behind the verdicts are in `src/mtbayes/r
 
 _MODES = """\
 `quick` (`mtbayes reproduce all`) takes fewer rows and epochs and one seed: its numbers say what to
-expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Seconds are wall
-clock, summed over the fits, beside whatever else the machine was doing."""
+expect, not what the method can do. `full` is `mtbayes reproduce all --full`. Seconds are wall-clock
+time, summed over the fits, on a machine that did other work too."""
 
 
 _DEMO = """\

@@ -52,9 +52,9 @@ def fit(
 ) -> Solution:
     """Minimise J over a posterior family by stochastic gradients.
 
-    model: a `Model` or `CustomModel`; x, y: rows [n, ...] and targets [n]. Rows that do not fit in
-        memory are a `pyarrow` data set, a path that it opens, an iterator of record batches, with y
-        and weight the names of columns; a `numpy.memmap`; or a `Stream` (docs/scale.md)
+    model: a `Model` or `CustomModel`; x, y: rows [n, ...] and targets [n]. More rows than
+        memory holds are a `pyarrow` data set, a path that it opens, an iterator of record batches,
+        with y and weight the names of columns; a `numpy.memmap`; or a `Stream` (docs/scale.md)
     criterion: `Criterion(m, t, beta, t_p)` or a rival's
     key: a JAX key, or an int; the same key gives the same result
     posterior: `mean_field()` by default, or a Mixture or Particles
