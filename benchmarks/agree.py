@@ -17,7 +17,7 @@ import rivals_torch
 import torch
 from numpyro.handlers import seed, substitute, trace
 from rivals_ours import model_of
-from workloads import BETA, MAIN, Workload, T, data
+from workloads import BETA, MAIN, T, Workload, data
 
 from mtbayes.criteria import Criterion
 from mtbayes.members import Gaussians, Plan, Points
@@ -38,10 +38,10 @@ def tensors_of(case: Workload):
     return rivals_torch.tensors(replace(case, rows=case.batch))
 
 
-def loss_of(case: Workload, criterion: Criterion, draws) -> jax.Array:
+def loss_of(case: Workload, criterion: Criterion, members) -> jax.Array:
     """Our mean loss on one batch."""
     x, y = batch_of(case)
-    log_lik = model_of(case).log_lik(draws, jnp.asarray(x), jnp.asarray(y))
+    log_lik = model_of(case).log_lik(members, jnp.asarray(x), jnp.asarray(y))
     return jnp.mean(criterion.rows(log_lik, None, *map(jnp.asarray, criterion.numbers())))
 
 
@@ -82,9 +82,9 @@ def check_mean_field(case: Workload, by_row: bool) -> tuple[float, float | None]
     plan, ours_noise = plan_of(rival), jnp.asarray(noise_as_ours(rival, noise.numpy()))
 
     def objective(state: MixtureState) -> jax.Array:
-        draws = Gaussians(state.mean, jnp.exp(state.log_std), ours_noise, plan, case.m)
+        members = Gaussians(state.mean, jnp.exp(state.log_std), ours_noise, plan, case.m)
         kl = mean_field().divergence(state, prior(), 1.0)
-        return loss_of(case, Criterion(case.m, T, BETA), draws) + case.strength * kl
+        return loss_of(case, Criterion(case.m, T, BETA), members) + case.strength * kl
 
     values = (jnp.asarray(p.detach().numpy())[None] for p in (rival.mean, rival.log_std))
     ours, gradient = jax.value_and_grad(objective)(MixtureState(*values))
@@ -138,8 +138,8 @@ def check_bayesian_torch(case: Workload) -> tuple[float, float | None]:
     mean = jnp.asarray(flat(rival, lambda s: [v[0] for v in tensors(s)]))
     std = jax.nn.softplus(jnp.asarray(flat(rival, lambda s: [v[1] for v in tensors(s)])))
     kl = mean_field().divergence(MixtureState(mean[None], jnp.log(std)[None]), prior(), 1.0)
-    draws = Points(mean + std * np.stack(noises))
-    ours = loss_of(case, Criterion(case.m, T, BETA), draws) + case.strength * kl
+    members = Points(mean + std * np.stack(noises))
+    ours = loss_of(case, Criterion(case.m, T, BETA), members) + case.strength * kl
     return far(theirs.item(), ours), None
 
 

@@ -104,8 +104,9 @@ def certified(data: Data, m: int, t: float, risk: str, of: str):
 
 def on_test_rows(predictor, x, y, loss: Callable, members: int) -> float:
     """The mean over draws of so many members."""
-    rows = predictor.features_.apply(x), y.astype(np.int32)
-    model, state = predictor.model_, predictor.state_
+    fitted = predictor.fitted_
+    rows = fitted.units.features.apply(x), y.astype(np.int32)
+    model, state = fitted.learner.model, fitted.state
     values = mean_losses(model, loss, state, *rows, members=members, key=jax.random.key(99))
     return float(values.mean())
 

@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.csv
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from mtbayes.commands.compare import ALL, BELIEVED, Comparison, cells_of, split
-from mtbayes.commands.methods import METHODS
-from mtbayes.commands.model import Settings
-from mtbayes.commands.scores import Trial, scores
+from mtbayes._files import Unfinished
 from mtbayes.experiments.runner import compute
+from mtbayes.tables.comparison import ALL, BELIEVED, Comparison, cells_of, test_rows
+from mtbayes.tables.contenders import CONTENDERS
+from mtbayes.tables.model import Settings
+from mtbayes.tables.scores import Trial, scores
 
 MTBAYES = Path(sys.executable).with_name("mtbayes")
 
@@ -98,20 +99,22 @@ def compare(folder, splits):
     rows = rng.choice(len(y), round(0.1 * len(y)), replace=False)
     y[rows] = 1 - y[rows]
     cells = cells_of(data.data, y, 2, splits, Settings("auto", 10, None, 0))
-    contents = compute(cells, folder, lambda share, what: print(f"{share:.0%} {what}", flush=True))
-    tests = [split(y, 2, 0, r) for r in range(splits)]
+    contents = compute(
+        cells, Unfinished(folder).file, lambda p: print(f"{p.share:.0%} {p.words}", flush=True)
+    )
+    tests = [test_rows(y, 2, 0, r) for r in range(splits)]
     trials = [Trial(y[test], {}) for test in tests]
     for cell, content in zip(cells, contents, strict=True):
-        told = content["tables"]["told"]
-        trials[cell.repeat].told[cell.method] = {k: np.array(v) for k, v in told.items()}
+        predicted = content["tables"]["predicted"]
+        trials[cell.repeat].predicted[cell.method] = {k: np.array(v) for k, v in predicted.items()}
     found = Comparison.of(trials, len(y))
     print(
         "| method | accuracy: as given | by trust | true | log score: as given | by trust | true |"
     )
     print("|---|---|---|---|---|---|---|")
-    for method in METHODS:
+    for method in CONTENDERS:
         true = [
-            scores(trial.told[method], data.target[test], np.ones(len(test)), None)
+            scores(trial.predicted[method], data.target[test], np.ones(len(test)), None)
             for trial, test in zip(trials, tests, strict=True)
         ]
         cells = []

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from bayesian_torch.layers import Conv2dReparameterization, LinearReparameterization
 from rivals_torch import Training, log_likelihood, multi_sample_loss
-from workloads import Workload, T
+from workloads import T, Workload
 
 
 class Network(torch.nn.Module):

@@ -3,7 +3,7 @@
 import time
 
 import jax
-from workloads import BETA, RATE, Workload, T, data
+from workloads import BETA, RATE, T, Workload, data
 
 from mtbayes.criteria import Criterion
 from mtbayes.likelihoods import Categorical, Gaussian

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 import torch.nn.functional as F
-from workloads import RATE, Workload, T, data, orders
+from workloads import RATE, T, Workload, data, orders
 
 POOL = 2**21
 THREADS = (1, 2)
@@ -147,7 +147,9 @@ def tensors(case: Workload) -> tuple[torch.Tensor, torch.Tensor]:
 class Training:
     """A loop of steps; `pool` takes random numbers from a pool renewed every 500 steps."""
 
-    def __init__(self, case: Workload, model, *, compiled: bool = False, pool: bool = False) -> None:
+    def __init__(
+        self, case: Workload, model, *, compiled: bool = False, pool: bool = False
+    ) -> None:
         self.case, (self.x, self.y) = case, tensors(case)
         self.size, self.pool = model.noise_size, torch.randn(POOL) if pool else None
         self.optimiser = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)

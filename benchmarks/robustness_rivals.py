@@ -29,13 +29,13 @@ from threadpoolctl import threadpool_limits
 
 from mtbayes import Criterion
 from mtbayes.estimators import RobustClassifier, RobustRegressor
-from mtbayes.estimators.scaling import Features, Targets
+from mtbayes.fitting.units import Features, Targets
 from mtbayes.likelihoods import Categorical, Gaussian
-from mtbayes.predictives import GaussianPredictive
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import Particles, mean_field, prior
 from mtbayes.predicting import predictive
+from mtbayes.predictives import GaussianPredictive
 from mtbayes.rivals import generalised_cross_entropy
 from mtbayes.solve import fit
 

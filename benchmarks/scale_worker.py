@@ -19,7 +19,9 @@ from mtbayes.solve import fit
 from mtbayes.solve.devices import Devices
 from mtbayes.solve.feed import STEPS
 from mtbayes.solve.gradient import Training
-from mtbayes.solve.program import Rows, streamed
+from mtbayes.solve.problem import Problem
+from mtbayes.solve.program import streamed
+from mtbayes.types import Rows
 
 TASK = json.loads(sys.argv[1])
 WIDTHS = {"f32": 4, "f64": 8, "s32": 4, "u32": 4, "s64": 8, "u64": 8, "pred": 1, "bf16": 2}
@@ -88,8 +90,9 @@ def exchanged() -> dict:
     x, y = np.zeros((size, features), np.float32), np.zeros(size, np.float32)
     if TASK["sizes"][-1] == 10:
         y = y.astype(np.int32)
-    training = Training(model(), Criterion(m=TASK["m"], t=0.9), x, y, key=0, batch_size=size,
-                        mesh=mesh(), epochs=1)  # fmt: skip
+    criterion, given = Criterion(m=TASK["m"], t=0.9), Rows(x, y, None)
+    problem = Problem(model(), criterion, given, epochs=1, batch_size=size, mesh=mesh())
+    training = Training(problem, 0)
     devices = Devices.of(mesh())
     rows = devices.batches(Rows(*(np.stack([v] * 4) for v in (x, y, np.ones(size, np.float32)))))
     raw = jax.random.key_data(jax.random.key(0))

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from mtbayes import Criterion, fixed_points
-from mtbayes.experiments.toy import MATCHED, MATCHED_SUM, TABLE_3, T_GRID, true_density
+from mtbayes.experiments.toy import MATCHED, MATCHED_SUM, T_GRID, TABLE_3, true_density
 from mtbayes.metrics.distance import total_variation
 
 PAPER = np.array(list(TABLE_3.values()))
@@ -62,8 +62,8 @@ def fitted(name, start, **reading):
     print(f"{name:45} rms {best.fun:.4f}  max {worst:.3f}  {np.sort(best.x).round(2)}", flush=True)
 
 
-def damped(data, m, t, steps, alpha, members=None, seed=0):
-    """The paper's iteration, beta = m, exact or with a Monte Carlo average over `members`."""
+def damped(data, m, t, steps, alpha, draws=None, seed=0):
+    """The paper's iteration, beta = m, exact or with a Monte Carlo average over `draws`."""
     theta, prior, x = grids()
     lik = norm.pdf(np.asarray(data)[None], theta[:, None], 1)
     rng = np.random.default_rng(seed)

@@ -105,7 +105,7 @@ def test_demo(tmp_path, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == [
         "demo.png", "demo.svg", "reliability.csv", "results.csv", "suspects.csv",
     ]  # fmt: skip
-    for name in demo.METHODS:
+    for name in demo.NAMES:
         assert re.search(rf"^ ?{name} +\d+\.\d % +\d+\.\d % +\d\.\d{{3}}", result.output, re.M)
     assert re.search(r"Found \d+ of 377 wrong labels, \d+ false alarm", result.output)
     assert "demo.png" in result.output.replace("\n", "")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from mtbayes.members import Gaussians, Linear, Plan, Points, plan
 from mtbayes.errors import InvalidInput
 from mtbayes.likelihoods import Gaussian
+from mtbayes.members import Gaussians, Linear, Plan, Points, plan
 from mtbayes.models import Model
 from mtbayes.networks import (
     ACTIVATIONS,

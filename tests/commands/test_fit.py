@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 import mtbayes
-from mtbayes.commands.fit import held_out
-from mtbayes.commands.model import Rows, TableModel
 from mtbayes.estimators import RobustClassifier
+from mtbayes.tables.model import TableModel
 
 
 def same(one, other):
     """Models that are equal to the last bit, in estimator and schema."""
     first, second = TableModel.load(one), TableModel.load(other)
     assert first.schema == second.schema
-    for name in ("state_", "members_", "held_out_", "suspicion_"):
-        a, b = (getattr(m.estimator, name) for m in (first, second))
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    one, other = first.estimator.fitted_, second.estimator.fitted_
+    np.testing.assert_array_equal(np.asarray(one.state), np.asarray(other.state))
+    np.testing.assert_array_equal(one.key, other.key)
+    np.testing.assert_array_equal(one.training.prediction, other.training.prediction)
+    np.testing.assert_array_equal(one.training.suspicion, other.training.suspicion)
 
 
 def test_says_what_it_did(case):
@@ -45,17 +46,6 @@ def test_the_model_is_an_estimator_of_ours(case):
     assert TableModel.load(case.model).schema.target == "label"
 
 
-def test_scores_of_rows_that_were_held_out(case):
-    model = TableModel.load(case.model)
-    rows = Rows(None, None, None, case.label)
-    scores = held_out(model, rows)
-    hit = model.estimator.classes_[model.estimator.held_out_.argmax(axis=1)] == case.label
-    assert scores["accuracy of all rows"] == pytest.approx(np.mean(hit))
-    good = 1 - model.estimator.outlier_probability_
-    assert scores["accuracy"] == pytest.approx(np.sum(hit * good) / np.sum(good))
-    assert scores["accuracy of all rows"] < scores["accuracy"]  # a tenth is swapped
-
-
 def test_equal_seeds_give_equal_models(case):
     out = case.folder / "again.mtb"
     result = case.run("fit", case.data, "--target", "label", "--model", out, "--json", *case.quick)
@@ -65,6 +55,7 @@ def test_equal_seeds_give_equal_models(case):
     assert found["rows"] == case.n
     assert found["task"] == "classes"
     assert found["columns"] == {"x": "number", "colour": "category"}
+    assert set(found["scores"]) == {"accuracy", "accuracy of all rows", "log probability"}
     assert found["wrong"]["low"] <= found["wrong"]["share"] <= found["wrong"]["high"]
     assert result.stderr == ""
 
@@ -73,7 +64,8 @@ def test_ctrl_c_leaves_no_model_and_resume_goes_on(case, checkpoints, monkeypatc
     out = case.folder / "r.mtb"
     arguments = ["fit", case.data, "--target", "label", "--model", out, *case.quick]
     with monkeypatch.context() as patch:
-        before = checkpoints(patch, stop="final")  # the last of the fits, after the folds
+        # The last of the fits, after the folds.
+        before = checkpoints(patch, stop="final.unfinished")
         result = case.run(*arguments)
     assert result.exit_code == 130
     assert "--resume" in result.output
@@ -82,7 +74,7 @@ def test_ctrl_c_leaves_no_model_and_resume_goes_on(case, checkpoints, monkeypatc
     with monkeypatch.context() as patch:
         after = checkpoints(patch)
         assert case.run(*arguments, "--resume", "--quiet").output == ""
-    assert set(after.written) == {"final"}  # folds were read, not fitted anew
+    assert set(after.written) == {"final.unfinished"}  # folds were read, not fitted anew
     same(out, case.model)
     assert not (case.folder / "r.mtb.partial").exists()
 

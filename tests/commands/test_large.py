@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from mtbayes.estimators import streamed
+from mtbayes.fitting import streamed
 
-from .conftest import run
+from ..conftest import run
 
 N = 600
 

@@ -10,9 +10,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from mtbayes.commands.model import TableModel
 from mtbayes.commands.predict import predictions
 from mtbayes.data import reading
+from mtbayes.tables.model import TableModel
 
 
 @pytest.fixture(scope="module")

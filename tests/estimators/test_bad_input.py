@@ -15,10 +15,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import mtbayes
 from mtbayes import InvalidInput, RobustClassifier, RobustDensity, RobustRegressor
-from mtbayes.estimators import recipe
-from mtbayes.estimators.choice import View, compared
-from mtbayes.estimators.scaling import Targets
+from mtbayes.fitting.choice import Candidate, View, compared
+from mtbayes.fitting.units import Targets
 from mtbayes.laws import WrongLabels
+from mtbayes.learners import network
 
 # One shape of rows for all tests, so that compiled programs are shared.
 N = 12
@@ -156,10 +156,11 @@ def test_methods_with_targets_refuse_bad_rows(fitted):
 def test_every_public_method_says_that_it_is_not_fitted(tmp_path):
     given = {"y": Y, "alpha": 0.5, "path": tmp_path / "file"}
     known = {"fit", "partial_fit", "certify", "get_params", "get_metadata_routing"}
+    known |= {"fit_sample", "learned", "checked", "checked_rows", "check_parameters"}
     for kind in KINDS:
         model = kind()
         for name in dir(kind):
-            method = getattr(model, name)
+            method = getattr(model, name, None)  # what was learned is not there
             if name.startswith(("_", "set_")) or name in known or not callable(method):
                 continue
             needed = [
@@ -381,7 +382,9 @@ def test_weights_that_leave_little_still_give_numbers(kind):
 def test_t_is_chosen_where_no_row_looks_good(wrong):
     law = WrongLabels()
     views = [View(law, np.zeros(3), np.full(3, good), np.full(3, wrong)) for good in (-2.0, -1.0)]
-    taken, table = compared((1.0, 0.5), views, np.ones(3), lambda _: True)
+    learner = fresh(RobustClassifier).fit(X, LABELS).fitted_.learner
+    candidates = [Candidate(learner, t) for t in (1.0, 0.5)]
+    taken, table = compared(candidates, views, np.ones(3), lambda _: True)
     assert taken == 1
     assert [row["score"] for row in table] == [-2, -1]
 
@@ -418,13 +421,13 @@ def test_bad_parameters_are_named(kind, name):
 
 @pytest.mark.parametrize("kind", [RobustClassifier, RobustDensity])
 def test_a_fit_that_failed_says_so(monkeypatch, kind):
-    solve = recipe.run
+    solve = network.run
 
     def failing(*args, **options):
         found = solve(*args, **options)
         return found._replace(status=found.status._replace(converged=False, sentence="It broke."))
 
-    monkeypatch.setattr(recipe, "run", failing)
+    monkeypatch.setattr(network, "run", failing)
     with pytest.warns(ConvergenceWarning, match="It broke"):
         fresh(kind).fit(X, TARGETS[kind])
 

@@ -1,17 +1,11 @@
 """`RobustDensity`: a density, outliers beside it, and both in the user's units."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
 from mtbayes import InvalidInput, RobustDensity, load
-from mtbayes.members import Points
-from mtbayes.estimators.density import Cloud
-from mtbayes.estimators.scaling import Columns
-from mtbayes.laws import PointPredictive, WrongPoints
 
 
 def dirty(n=500, seed=0):
@@ -36,67 +30,7 @@ def clusters():
     return x, RobustDensity(random_state=0).fit(x)
 
 
-# The model of one member.
-
-
-def test_member_is_a_gaussian_up_to_the_unit_of_volume():
-    rng = np.random.default_rng(0)
-    theta, x = rng.normal(size=(3, 4)), rng.normal(size=(5, 2))
-    cloud = Cloud(2)
-    own = cloud.log_lik(Points(jnp.asarray(theta)), jnp.asarray(x), np.zeros(5))
-    std = 0.05 + np.log1p(np.exp(theta[:, None, 2:]))
-    expected = norm.logpdf(x, theta[:, None, :2], std).sum(axis=-1) + np.log(2 * np.pi * np.e)
-    np.testing.assert_allclose(own, expected, atol=1e-4)
-    assert hash(cloud) == hash(Cloud(2))
-    assert cloud.initial(jax.random.key(0)).shape == cloud.scale().shape == (cloud.size,)
-
-
-def test_member_refuses_other_columns_and_integrals():
-    with pytest.raises(InvalidInput, match=r"shape \(n, 2\)"):
-        Cloud(2).check(np.zeros((4, 3)), np.zeros(4))
-    with pytest.raises(InvalidInput, match="Criterion"):
-        Cloud(2).log_power_integral(Points(np.zeros((1, 4))), np.zeros((3, 2)), 0.5)
-
-
-# The law of outliers.
-
-
-def test_law_of_outliers_is_a_density():
-    law = WrongPoints.of_points(np.array([[-1.0], [0.0], [4.0]]))
-    grid = np.tan(np.linspace(-np.pi / 2, np.pi / 2, 400_003)[1:-1])[:, None]
-    far = PointPredictive(np.zeros((1, len(grid))), np.zeros((1, 1)))
-    wrong = np.exp(law._logs(far, grid)[1])
-    assert np.trapezoid(wrong, grid[:, 0]) == pytest.approx(1, abs=1e-3)
-
-
-def test_law_finds_scale_and_share_of_outliers():
-    x = dirty(4000)
-    # One member that is half as wide as the truth.
-    unseen = PointPredictive((x.T / 0.5) ** 2, np.log(norm.pdf(0) / 0.5) * np.ones((1, 1)))
-    law = WrongPoints.of_points(x).fit(unseen, x, np.ones(len(x)))
-    assert law.scale == pytest.approx(2, rel=0.05)
-    assert law.epsilon == pytest.approx(0.1, abs=0.02)
-    np.testing.assert_allclose(law.good(unseen, x)[1:9], norm.logpdf(x[1:9, 0]), atol=0.2)
-
-
-def test_box_of_a_constant_column_has_a_volume():
-    law = WrongPoints.of_points(np.zeros((5, 2)))
-    np.testing.assert_array_equal(law.high - law.low, 1)
-
-
 # Units.
-
-
-def test_columns_are_scaled_by_quartiles_and_back():
-    rng = np.random.default_rng(0)
-    x = np.column_stack(
-        [5 + 3 * rng.normal(size=20_000), np.zeros(20_000), rng.random(20_000) < 0.1]
-    )
-    columns = Columns.of(x)
-    np.testing.assert_allclose(columns.centre, [5, 0, 0], atol=0.1)
-    np.testing.assert_allclose(columns.scale, [3, 1, 0.5], rtol=0.05)
-    np.testing.assert_allclose(columns.undo(columns.apply(x)), x, atol=1e-12)
-    assert np.isfinite(columns.apply([[1e308, -1e308, 1e308]])).all()
 
 
 def test_units_change_the_log_density_by_a_constant_alone():

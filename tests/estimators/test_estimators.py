@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import mtbayes
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
 from mtbayes.data.contamination import flip_labels, replace_targets
-from mtbayes.estimators.recipe import Recipe
+from mtbayes.learners import network
 
 QUICK = {"epochs": 4, "hidden": (8,), "t": 0.7, "random_state": 0}
 
@@ -159,8 +159,8 @@ def test_a_users_own_function_cannot_be_saved_as_data(wine, tmp_path):
     from mtbayes.networks import from_function
 
     x, y = wine
-    network = from_function(lambda p, x: x @ p, np.zeros((13, 3)))
-    model = RobustClassifier(**QUICK | {"network": network}).fit(x, y)
+    own = from_function(lambda p, x: x @ p, np.zeros((13, 3)))
+    model = RobustClassifier(**QUICK | {"network": own}).fit(x, y)
     with pytest.raises(InvalidInput, match="network"):
         model.save(tmp_path / "m")
     assert not list(tmp_path.iterdir())
@@ -191,7 +191,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(wine, tmp_path):
     whole = RobustClassifier(**QUICK | {"t": "auto"}).fit(x, y)
     RobustClassifier(**QUICK | {"t": "auto"}).fit(x, y, checkpoint=tmp_path / "c")
     for name in ("final", "fold-4-0.3"):
-        (tmp_path / "c" / name).unlink()
+        (tmp_path / "c" / f"{name}.unfinished").unlink()
     again = RobustClassifier(**QUICK | {"t": "auto"}).fit(x, y, checkpoint=tmp_path / "c")
     np.testing.assert_array_equal(again.predict_proba(x), whole.predict_proba(x))
 
@@ -298,13 +298,13 @@ def test_numbers_that_are_taken_for_classes_are_refused():
 
 def test_a_small_t_begins_in_the_middle(line, monkeypatch):
     """As the folds' fits do; a larger t, and a warm start, go straight to it."""
-    made, fit = [], Recipe.fit
+    made, solved = [], network.solved
 
-    def spy(self, rows, t, key, **options):
-        made.append((t, options.get("epochs") or self.epochs))
-        return fit(self, rows, t, key, **options)
+    def spy(problem, *rest):
+        made.append((problem.criterion.t, problem.epochs))
+        return solved(problem, *rest)
 
-    monkeypatch.setattr(Recipe, "fit", spy)
+    monkeypatch.setattr(network, "solved", spy)
     x, y = line[0][:15], line[1][:15]  # too few for folds
     model = RobustRegressor(**QUICK | {"t": 0.5, "epochs": 20, "warm_start": True}).fit(x, y)
     assert made == [(0.7, 16), (0.5, 4)]

@@ -12,12 +12,12 @@ FEW = 30
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory):
-    """The folder of a run with few epochs, and the progress that it told."""
-    out, told = tmp_path_factory.mktemp("results"), []
+    """The folder of a run with few epochs, and the progress that was heard of."""
+    out, heard = tmp_path_factory.mktemp("results"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "EPOCHS", FEW)
-        demo.run(out, lambda share, what: told.append((share, what)))
-    return out / "demo", told
+        demo.run(out, heard.append)
+    return out / "demo", heard
 
 
 def values(folder):
@@ -106,17 +106,17 @@ def test_suspects_are_the_rows_they_claim_to_be(short):
 
 
 def test_progress_never_goes_back_and_ends_at_one(short):
-    shares = np.array([share for share, _ in short[1]])
+    shares = np.array([p.share for p in short[1]])
     assert shares[0] == 0
     assert shares[-1] == 1
     assert np.all(np.diff(shares) >= 0)
     assert np.diff(shares).max() < 0.1  # the bar also moves inside our own fit
-    assert {what.split(",")[0] for _, what in short[1]} == {*demo.NAMES, "done"}
+    assert {p.words.split(",")[0] for p in short[1]} == {*demo.NAMES, "done"}
 
 
 @pytest.mark.slow
 def test_ours_is_best_in_every_column_and_long_training_hurts_the_networks(tmp_path):
-    demo.run(tmp_path, lambda _share, _what: None)
+    demo.run(tmp_path, lambda _: None)
     found = values(tmp_path / "demo")
     for name in demo.NAMES[:-1]:
         assert found["ours", "accuracy"] > found[name, "accuracy"]

@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from mtbayes.experiments import multimodal
 from mtbayes.experiments.multimodal import LED, STUDY, MultimodalCell, chosen, explained, method
-from mtbayes.experiments.runner import How
 from mtbayes.experiments.results import Row, read_rows
+from mtbayes.experiments.runner import How
 from mtbayes.posteriors import mean_field
 from mtbayes.posteriors.mixture import MixtureState
 from mtbayes.predicting import predictive
@@ -118,7 +118,7 @@ def short(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(multimodal, "_WIDE", ())  # each is one more program to compile
         patch.setattr(multimodal, "_MEMBERS", 20)
-        replace(STUDY, quick=spec).run(out, lambda *_: None, How())
+        replace(STUDY, quick=spec).run(out, lambda _: None, How())
     return out
 
 

@@ -16,8 +16,9 @@ from joblib.parallel import ThreadingBackend
 
 from mtbayes.errors import InvalidInput
 from mtbayes.experiments import runner
-from mtbayes.experiments.runner import Found, How, Study
 from mtbayes.experiments.results import Row, read_rows, read_table
+from mtbayes.experiments.runner import Found, How, Study
+from mtbayes.progress import silent
 
 CALLS = []
 
@@ -47,8 +48,9 @@ class Squares:
 STUDY = Study("squares", "squares", Squares((1.0, 0.1)), Squares((1.0, 0.1, 3.0), seeds=2))
 
 
-def silent(share, what):
-    pass
+def files(folder):
+    """Where the file of a cell is, by its key."""
+    return lambda key: folder / f"{key}.json"
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +95,7 @@ def test_progress_counts_what_was_there_before(tmp_path):
     STUDY.run(tmp_path, silent, How())
     heard = []
     spec = replace(STUDY.quick, values=(1.0, 0.1, 5.0, 6.0))
-    runner.compute(spec.cells(), tmp_path / "cells", lambda share, what: heard.append(share))
+    runner.compute(spec.cells(), files(tmp_path / "cells"), lambda p: heard.append(p.share))
     assert heard == [0.5, 0.75, 1.0]
 
 
@@ -129,9 +131,9 @@ def test_a_backend_that_gives_lists_alone_serves_too_and_keeps_what_is_done(tmp_
         with monkeypatch.context() as patch:
             patch.setattr(Square, "run", run)
             with pytest.raises(RuntimeError, match="no"):
-                runner.compute(spec.cells(), tmp_path, silent)
+                runner.compute(spec.cells(), files(tmp_path), silent)
         assert len(list(tmp_path.iterdir())) == 8
-        done = runner.compute(spec.cells(), tmp_path, silent)
+        done = runner.compute(spec.cells(), files(tmp_path), silent)
     assert [content["rows"][0][-1] for content in done] == [x**2 for x in range(20)]
 
 
@@ -167,7 +169,7 @@ SCRIPT = """
             return [Slow(x, 0.3) for x in range(self.seeds)]
 
     def main(out, jobs):
-        Study("slow", "", Some(), Some()).run(out, lambda s, w: None, How(jobs=jobs))
+        Study("slow", "", Some(), Some()).run(out, lambda _: None, How(jobs=jobs))
 
     if __name__ == "__main__":
         main(Path(sys.argv[1]), int(sys.argv[2]) or None)

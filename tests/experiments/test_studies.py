@@ -13,8 +13,9 @@ from mtbayes.experiments.housing import HousingSpec, housing_rows
 from mtbayes.experiments.images import EDGES, ImageSpec, image_rows
 from mtbayes.experiments.methods import DEEP, GIBBS, METHODS, ROBUST
 from mtbayes.experiments.prior import PriorSpec
-from mtbayes.experiments.runner import Study, key
 from mtbayes.experiments.results import read_rows, read_table
+from mtbayes.experiments.runner import Study, key
+from mtbayes.progress import silent
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,10 +38,6 @@ def data(tmp_path_factory):
     os.environ.pop("MTBAYES_DATA")
     if before is not None:
         os.environ["MTBAYES_DATA"] = before
-
-
-def silent(share, what):
-    pass
 
 
 def test_three_labels_in_ten_are_wrong_and_test_rows_are_clean(data):
@@ -92,9 +89,9 @@ def test_one_t_means_as_much_for_every_robust_loss():
 def test_adversarial_rows_are_moved_for_the_worse_by_one_step():
     import jax.numpy as jnp
 
-    from mtbayes.members import Points
     from mtbayes.experiments.adversarial import Adversarial
     from mtbayes.likelihoods import Gaussian
+    from mtbayes.members import Points
     from mtbayes.models import Model
     from mtbayes.networks import mlp
 

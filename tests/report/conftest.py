@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mtbayes.report.case import Case
 from mtbayes.report.model import page
+from mtbayes.tables.facts import ModelFacts
 
 N = 200
 
@@ -14,18 +14,18 @@ N = 200
 def of_classes(target="label", labels=("cat", "dog", "owl"), column="weight", given="cat"):
     """Probabilities of N rows that are right as often as they say, and images of 8 x 8 pixels."""
     rng = np.random.default_rng(0)
-    held_out = rng.dirichlet(np.ones(len(labels)), N)
-    y = np.array([rng.choice(len(labels), p=p) for p in held_out])
+    prediction = rng.dirichlet(np.ones(len(labels)), N)
+    y = np.array([rng.choice(len(labels), p=p) for p in prediction])
     wrong = np.linspace(0, 1, N)
     columns = [column, *(f"c{i}" for i in range(20))]
-    return Case(
+    return ModelFacts(
         target=target,
         labels=labels,
         model_file="m.mtb",
         data_file="d.csv",
         words=["It predicts.", f"The column {column} matters."],
         y=y,
-        held_out=held_out,
+        prediction=prediction,
         wrong=wrong,
         seen=np.ones(N, bool),
         judged=True,
@@ -41,7 +41,7 @@ def of_classes(target="label", labels=("cat", "dog", "owl"), column="weight", gi
                 "probability": p,
                 "given": given,
                 "suggested": labels[1],
-                "why": f"by other rows {given} has 1 %",
+                "why": f"going by the other rows, {given} is 1 % likely",
                 "cells": {column: cell},
             }
             for row, p, cell in (
@@ -79,7 +79,7 @@ def of_numbers():
         target="price",
         labels=[],
         y=y,
-        held_out=np.stack([mean, sd], axis=1),
+        prediction=np.stack([mean, sd], axis=1),
         wrong=np.where(np.arange(N) < 20, 1.0, 0.0),
         importance=[
             SimpleNamespace(column=c.column, loss=c.loss, error=c.error, accuracy=None)

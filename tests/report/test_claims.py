@@ -168,10 +168,13 @@ def test_the_page_in_the_docs_is_what_its_command_writes():
     )
 
 
-@pytest.mark.parametrize("name", ["../README.md", "multimodal.md"])
-def test_texts_hold_what_their_marks_ask_for(name):
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("../README.md", "reproduction"), ("multimodal.md", "reproduction"), ("index.md", "")],
+)
+def test_texts_hold_what_their_marks_ask_for(name, folder):
     text = (DOCS / name).read_text()
-    assert page.within(text, DOCS / "reproduction") == text
+    assert page.within(text, DOCS / folder) == text
 
 
 def test_text_without_marks_is_left_alone(tmp_path):

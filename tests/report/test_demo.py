@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from mtbayes.errors import InvalidInput
 from mtbayes.experiments.demo import NAMES
 from mtbayes.experiments.results import Row, write_columns, write_rows
-from mtbayes.report import demo, figures
+from mtbayes.report import demo, figures, page
 
 MEASURES = {
     "plain network": (0.6, 0.25, 1.5),
@@ -111,3 +112,34 @@ def test_figure_is_written(out):
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in svg.read_text()
     assert png.parent == out / "demo"
+
+
+def test_mark_gets_the_demo_in_words(out, tmp_path_factory):
+    text = "# Home\n\n<!-- begin: demo -->364 of 377<!-- end -->\n"
+    found = page.within(text, out)
+    words = " ".join(found.split())
+    for said in (
+        "Of 1,000 handwritten digits 30 % were given a wrong label.",
+        "asked about 500 digits whose labels are right.",
+        "ours is right 95.0 % of the time, and its probabilities are off by 2.0 percentage points",
+        "the 3 training labels that it trusts least: 3 of them are wrong, and 2 of its suggestions",
+        "finds 280 of 300 wrong labels, takes 1 of the right ones for wrong,",
+        "estimates the share of wrong ones as 31.0 %.",
+        "for 200 epochs, long enough for the plain network to learn",
+        "Stopped after 20 epochs, they reach 85.0 % (the plain network).",
+    ):
+        assert said in words
+    assert "364" not in found
+    assert max(map(len, found.splitlines())) <= 120
+    assert page.within(found, out) == found
+    with pytest.raises(InvalidInput, match="'demo'"):
+        page.within(text, tmp_path_factory.mktemp("empty"))
+
+
+def test_page_of_a_folder_tells_of_its_demo(out):
+    assert page.there(out) == ["demo"]
+    demo.draw(out)
+    text = page.page(out)
+    assert "Found 280 of 300 wrong labels" in text
+    assert "data:image/png;base64," in text
+    assert "Found 280 of 300 wrong labels" in page.markdown(out, "mtbayes report results", out)

@@ -96,14 +96,15 @@ def test_every_heading_of_a_table_can_be_pressed(parsed):
 def test_suspects_are_told_as_they_are(classes_page):
     table = next(t for t in Page(classes_page).tables if "suggested" in t[0])
     assert table[0] == ["row", "image", "wrong %", "given", "suggested", "why", "weight"]
-    assert table[1] == ["30", "", "99.0", "cat", "dog", "by other rows cat has 1 %", "0.3"]
+    why = "going by the other rows, cat is 1 % likely"
+    assert table[1] == ["30", "", "99.0", "cat", "dog", why, "0.3"]
     assert [line[0] for line in table[1:]] == ["30", "4", "100", "2"]
 
 
 def test_reliability_counts_rows_as_much_as_they_are_good(classes_case, classes_page):
     table = next(t for t in Page(classes_page).tables if "alike %" in t[0])
-    confidence = classes_case.held_out.max(axis=1)
-    right = classes_case.held_out.argmax(axis=1) == classes_case.y
+    confidence = classes_case.prediction.max(axis=1)
+    right = classes_case.prediction.argmax(axis=1) == classes_case.y
     last = next(line for line in table if line[0] == "90–100")
     part = confidence > 0.9
     good = 1 - classes_case.wrong
@@ -117,7 +118,7 @@ def test_reliability_counts_rows_as_much_as_they_are_good(classes_case, classes_
 def test_coverage_with_and_without_the_wrong_rows(numbers_case, numbers_page):
     table = next(t for t in Page(numbers_page).tables if "alike %" in t[0])
     row = next(line for line in table if line[0] == "90")
-    inside = np.abs(numbers_case.y - numbers_case.held_out[:, 0]) <= 1.6449 * 2
+    inside = np.abs(numbers_case.y - numbers_case.prediction[:, 0]) <= 1.6449 * 2
     assert float(row[1]) == pytest.approx(100 * inside[20:].mean(), abs=0.06)
     assert float(row[2]) == pytest.approx(100 * inside.mean(), abs=0.06)
 

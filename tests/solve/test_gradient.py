@@ -22,7 +22,9 @@ from mtbayes.networks import mlp
 from mtbayes.posteriors import Mixture, Particles, mean_field, prior
 from mtbayes.solve import fit, path, sweep
 from mtbayes.solve.gradient import Training
-from mtbayes.solve.program import Hyper, Rows, Settings, estimate, row_losses
+from mtbayes.solve.problem import Problem
+from mtbayes.solve.program import Hyper, Settings, estimate, row_losses
+from mtbayes.types import Rows
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
@@ -168,16 +170,8 @@ def test_minibatches_average_to_the_whole(double, n):
     """Also when the last batch is not full. Particles have no noise, so this is exact."""
     criterion, posterior = Criterion(3, 0.6, 2.0), Particles(3)
     weight = np.random.default_rng(0).random(n)
-    training = Training(
-        NET,
-        criterion,
-        X[:n],
-        LABELS[:n],
-        key=KEY,
-        posterior=posterior,
-        weight=weight,
-        batch_size=16,
-    )
+    rows = Rows(X[:n], LABELS[:n], weight)
+    training = Training(Problem(NET, criterion, rows, posterior, batch_size=16), KEY)
     state = training.start.posterior
     whole = terms(NET, criterion, posterior, state, X[:n], LABELS[:n], weight=weight)
     rows, found = training.feed.rows, []
@@ -191,9 +185,10 @@ def test_minibatches_average_to_the_whole(double, n):
 
 
 def test_order_visits_each_row_once_an_epoch():
-    training = Training(NET, Criterion(1, 1.0), X, LABELS, key=KEY, epochs=60, batch_size=16)
-    order = np.asarray(training.feed.order(0)).reshape(training.plan.together, -1)
-    assert training.plan.together > 1
+    rows = Rows(X, LABELS, None)
+    training = Training(Problem(NET, Criterion(1, 1.0), rows, epochs=60, batch_size=16), KEY)
+    order = np.asarray(training.feed.order(0)).reshape(training.schedule.together, -1)
+    assert training.schedule.together > 1
     for epoch in order:
         assert sorted(epoch[epoch >= 0]) == list(range(60))
     assert not np.array_equal(order[0], order[1])
@@ -207,7 +202,7 @@ def test_both_ways_to_draw_estimate_the_same_j(double):
     state = state._replace(log_std=jnp.full_like(state.log_std, np.log(0.6)))
     criterion = Criterion(3, 0.5)
     settings = Settings(model, posterior, criterion.template(), None, 8, 1)
-    hyper = Training(model, criterion, X[:8], LABELS[:8], key=KEY).hyper
+    hyper = Training(Problem(model, criterion, Rows(X[:8], LABELS[:8], None)), KEY).hyper
     rows = Rows(jnp.asarray(X[:8]), jnp.asarray(LABELS[:8]), jnp.full(8, 1 / 8))
 
     class Ways(Settings):
@@ -419,13 +414,13 @@ from mtbayes.networks import mlp
 from mtbayes.posteriors import Mixture
 from mtbayes.solve import fit
 x = np.random.default_rng(0).standard_normal((600, 4)); y = (x[:, 0] > 0).astype(int)
-def tell(progress):
+def callback(progress):
     print(progress.epoch, flush=True)
     time.sleep({pause})
 model = Model(mlp((4, 6, 2)), Categorical(2))
 solution = fit(
     model, x, y, Criterion(2, 0.5), key=jax.random.key(1), posterior=Mixture(2), epochs=60,
-    batch_size=8, held_out=(x[:50], y[:50]), patience=99, checkpoint=sys.argv[1], callback=tell,
+    batch_size=8, held_out=(x[:50], y[:50]), patience=99, checkpoint=sys.argv[1], callback=callback,
 )
 np.save(sys.argv[2], np.concatenate([np.ravel(v) for v in solution.state]))
 """

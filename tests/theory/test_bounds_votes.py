@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from mtbayes.members import Points
 from mtbayes.likelihoods import Categorical
 from mtbayes.maths import log_t
+from mtbayes.members import Points
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.theory.bounds import log_t_span, pac_bayes

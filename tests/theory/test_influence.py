@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
-from mtbayes.estimators.density import Cloud
+from mtbayes.learners.cloud import Cloud
 from mtbayes.likelihoods import Categorical
 from mtbayes.models import CustomModel, Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
@@ -49,7 +49,7 @@ class Shift:
     drawn = True
 
     def sample(self, key, state, members):
-        return state.mean + jax.random.normal(key, (sets, 1), state.mean.dtype)
+        return state.mean + jax.random.normal(key, (members, 1), state.mean.dtype)
 
     def divergence(self, state, prior, t_p):
         return jnp.sum(jnp.square(state.mean)) / 18
@@ -177,7 +177,9 @@ def network():
         model = Model(mlp((2, 4, 2)), Categorical(2))
         start = mean_field().init(jax.random.key(1), model)
         criterion = Criterion(m=5, t=0.8, beta=5.0)
-        found = influence(model, x, y, criterion, start, prior=prior(0.0, 1.0), members=20, chunk=70)
+        found = influence(
+            model, x, y, criterion, start, prior=prior(0.0, 1.0), members=20, chunk=70
+        )
         found, status = found.minimised(tol=1e-9)
     return found, status, test, target
 
@@ -211,7 +213,7 @@ def test_left_out_rows_change_the_test_loss_as_predicted(x64, network):
 def test_matrix_free_is_the_dense_answer(x64, network, kind, monkeypatch):
     best, _, x, y = network
     heard = []
-    monkeypatch.setattr(best, "tell", heard.append)
+    monkeypatch.setattr(best, "callback", lambda p: heard.append(p.share))
     found = best.with_curvature(Curvature(kind, damping=1e-3, tol=1e-10))
     dense = found.on_loss(x, y)
     assert "directly" in str(dense.status)

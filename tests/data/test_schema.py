@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mtbayes.data.schema import Schema, learn_schema
+from mtbayes.data.schema import Schema, learn_table
 from mtbayes.errors import InvalidInput
 
 N = 60
@@ -19,9 +19,13 @@ def texts(values):
     return pa.array([None if v is None else str(v) for v in values], pa.string())
 
 
+def schema_of(table, target="y", **options):
+    return learn_table(table, target, **options)[0]
+
+
 def learned(values, **options):
     """The schema of one column beside a target of two classes."""
-    return learn_schema(pa.table({"v": values, "y": texts(ORDER % 2)}), "y", **options)
+    return schema_of(pa.table({"v": values, "y": texts(ORDER % 2)}), **options)
 
 
 def code(schema, values, **options):
@@ -46,7 +50,7 @@ def table():
 
 
 def test_what_is_used_and_what_is_left_out(table):
-    schema = learn_schema(table, "y")
+    schema = schema_of(table)
     kinds = {c.name: type(c).__name__ for c in schema.columns}
     assert kinds == {"age": "Number", "colour": "Category", "ok": "Boolean", "x": "Number"}
     assert dict(schema.dropped) == {
@@ -61,7 +65,7 @@ def test_what_is_used_and_what_is_left_out(table):
 
 
 def test_rows_become_the_numbers_that_features_name(table):
-    schema, strays = learn_schema(table, "y"), Counter()
+    schema, strays = schema_of(table), Counter()
     x = schema.code(table, strays=strays)
     median = np.median([20 + i % 13 for i in ORDER if i % 7])
     np.testing.assert_array_equal(x[:, 0], np.where(ORDER % 7 == 0, median, 20 + ORDER % 13))
@@ -74,7 +78,7 @@ def test_rows_become_the_numbers_that_features_name(table):
 
 
 def test_columns_are_found_by_name(table):
-    schema = learn_schema(table, "y")
+    schema = schema_of(table)
     turned = table.select(table.column_names[::-1]).drop(["y", "id"])
     np.testing.assert_array_equal(schema.code(turned), schema.code(table))
     assert schema.check((*turned.column_names, "new")) == ("new",)
@@ -85,7 +89,7 @@ def test_columns_are_found_by_name(table):
 
 
 def test_batches_are_coded_like_the_table(table):
-    schema = learn_schema(table, "y")
+    schema = schema_of(table)
     parts = [schema.code(batch) for batch in table.to_batches(max_chunksize=7)]
     np.testing.assert_array_equal(np.concatenate(parts), schema.code(table))
 
@@ -107,7 +111,7 @@ def test_text_and_typed_columns_are_coded_alike():
 
 def test_json_keeps_everything(table):
     days = pa.array([date(2020, 1 + i % 12, 3) for i in ORDER])
-    schema = learn_schema(table.append_column("day", days), "y")
+    schema = schema_of(table.append_column("day", days))
     assert Schema.from_json(json.loads(json.dumps(schema.as_json()))) == schema
     with pytest.raises(InvalidInput, match="Fit the model anew"):
         Schema.from_json({"columns": [{"kind": "os.system", "name": "v"}]})
@@ -187,22 +191,35 @@ def test_a_column_of_another_type_is_refused():
 )
 def test_the_task_is_guessed(values, task):
     table = pa.table({"v": np.sqrt(ORDER), "y": values})
-    assert learn_schema(table, "y").task == task
+    assert schema_of(table).task == task
 
 
 def test_targets_of_whole_numbers_are_numbers_again():
     table = pa.table({"v": np.sqrt(ORDER), "y": texts([10, 9, None] * 20)})
-    found = learn_schema(table, "y").targets(table)
+    found = schema_of(table).targets(table)
     np.testing.assert_array_equal(found.y, [10, 9] * 20)
     assert found.y.dtype.kind == "i"
     np.testing.assert_array_equal(found.kept, ORDER % 3 < 2)
+
+
+def test_learned_rows_are_those_that_the_schema_codes(table):
+    days = pa.array([date(2020, 1 + i % 12, 3) for i in ORDER])
+    gaps = texts([None if i % 9 == 0 else "ba"[i % 2] for i in ORDER])
+    table = table.append_column("day", days).set_column(8, "y", gaps)
+    schema, coded = learn_table(table, "y")
+    targets, strays = schema.targets(table), Counter()
+    kept = table.filter(pa.array(targets.kept))
+    np.testing.assert_array_equal(coded.x, schema.code(kept, strays=strays))
+    np.testing.assert_array_equal(coded.y, targets.y)
+    np.testing.assert_array_equal(coded.kept, ORDER % 9 > 0)
+    assert coded.strays == strays == {"x": 1}
 
 
 def test_rows_without_a_target_teach_no_schema():
     table = pa.table(
         {"v": texts([*ORDER[:30], *[1000] * 30]), "y": texts(["a", "b"] * 15 + [None] * 30)}
     )
-    assert learn_schema(table.append_column("w", texts(ORDER % 5)), "y").dropped == (
+    assert schema_of(table.append_column("w", texts(ORDER % 5))).dropped == (
         ("v", "it only counts the rows"),
     )
 
@@ -218,7 +235,7 @@ def test_rows_without_a_target_teach_no_schema():
 )
 def test_targets_that_cannot_be_learned(table, target, task, said):
     with pytest.raises(InvalidInput, match=said):
-        learn_schema(table, target, task)
+        learn_table(table, target, task)
 
 
 def test_no_column_is_left():

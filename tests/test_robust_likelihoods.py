@@ -15,8 +15,8 @@ from scipy import integrate, special, stats
 
 from mtbayes import InvalidInput
 from mtbayes.likelihoods import Categorical, Gaussian
-from mtbayes.robust_likelihoods import BiTempered, Huber, StudentT, tempered_log_softmax
 from mtbayes.rivals import BetaDivergence
+from mtbayes.robust_likelihoods import BiTempered, Huber, StudentT, tempered_log_softmax
 
 reproducible = settings(max_examples=40, deadline=None, derandomize=True)
 NONE = jnp.zeros((1, 0))

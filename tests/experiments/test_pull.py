@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mtbayes.experiments import influence
+from mtbayes.experiments import pull
 from mtbayes.experiments.results import read_columns
 from mtbayes.report import REPORTS
 
@@ -13,7 +13,7 @@ from mtbayes.report import REPORTS
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-    influence.run(out, lambda share, what: None)
+    pull.run(out, lambda _: None)
     return out
 
 
@@ -52,7 +52,7 @@ def test_sensitivity_of_fitted_rows_is_the_formula(folder):
 
 
 def test_drawn_from_the_files_alone(folder, monkeypatch):
-    monkeypatch.setattr(influence, "gaussian_minimum", None)
+    monkeypatch.setattr(pull, "gaussian_minimum", None)
     names = {path.name for path in REPORTS["influence"].draw(folder)}
     assert {"fig3-influence.png", "sensitivity.svg"} <= names
     (table,) = REPORTS["influence"].tables(folder)

@@ -23,6 +23,8 @@ from mtbayes.likelihoods import Gaussian
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.solve import feed, fit
+from mtbayes.solve.problem import Problem
+from mtbayes.types import Rows
 
 # 1000 rows in batches of 20: 50 steps an epoch, in chunks of 20, 20 and 10.
 N, BATCH, STEPS, EPOCHS = 1000, 20, 20, 2
@@ -98,10 +100,11 @@ def test_weights_of_a_stream_count_as_in_memory(folder, tmp_path):
 
 def batches(source, size, lanes=None):
     """All batches of an epoch [steps, rows, ...], as this process or one with those lanes reads."""
-    found = feed.feed_of(MODEL, source, None, None, size, feed.How(1, None, [1, 2]), None)
+    rows = Rows(source, None, None)
+    found = feed.feed_of(Problem(MODEL, CRITERION, rows, epochs=1, batch_size=size), [1, 2])
     if lanes is not None:
         found.lanes = lanes
-    return feed.Rows(*map(np.concatenate, zip(*found.chunks(0), strict=True)))
+    return Rows(*map(np.concatenate, zip(*found.chunks(0), strict=True)))
 
 
 @pytest.mark.parametrize(("lanes", "size", "steps"), [(1, 20, 50), (7, 21, 48), (4, 64, 16)])
@@ -233,6 +236,8 @@ COMMON = """
     from mtbayes.networks import mlp
     from mtbayes.posteriors import Mixture
     from mtbayes.solve import feed, fit
+    from mtbayes.solve.problem import Problem
+    from mtbayes.types import Rows
 
     feed.STEPS = 20
     MODEL, CRITERION = Model(mlp((3, 4, 1)), Gaussian(0.1)), Criterion(m=4, t=0.9)
@@ -261,8 +266,10 @@ VIRTUAL = """
     except InvalidInput as error:
         found["refused"] = str(error)
     says("few", learn(x[:9], y[:9], mesh=four, epochs=1))
-    rows = feed.feed_of(MODEL, x, y, None, 20, feed.How(1, None, None), four)
-    first = next(rows.chunks(0)).x
+    problem = Problem(
+        MODEL, CRITERION, Rows(x, y, None), epochs=1, batch_size=20, shuffle=False, mesh=four
+    )
+    first = next(feed.feed_of(problem, None).chunks(0)).x
     found["shard"] = first.sharding.shard_shape(first.shape)
     print(json.dumps(found))
 """

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, strategies
 from hypothesis.extra.numpy import arrays
 
-from mtbayes.estimators.rows import distinct
+from mtbayes.fitting.rows import distinct
 
 NUMBERS = strategies.sampled_from([-1e300, -2.0, -1e-300, -0.0, 0.0, 1e-300, 1.0, 3.0, 1e300])
 

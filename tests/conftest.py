@@ -1,17 +1,20 @@
-"""One file, and one model of it, for all commands: compilation is what takes time."""
+"""One file, and one model of it, for all that asks about tables: compilation takes time."""
 
 import os
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
 from mtbayes import _files
 from mtbayes.cli import app
-from mtbayes.commands.model import TableModel
-from mtbayes.data.schema import learn_schema
+from mtbayes.data.schema import learn_table
 from mtbayes.estimators import RobustRegressor
+from mtbayes.tables import comparison
+from mtbayes.tables.contenders import OURS
+from mtbayes.tables.model import TableModel
 
 N = 120
 QUICK = ["--t", "0.7", "--epochs", "30", "--m", "3"]
@@ -93,4 +96,21 @@ def numbers():
     y = 100 + x + 0.1 * np.random.default_rng(0).normal(size=60)
     y[7] = 130
     estimator = RobustRegressor(m=3, t=0.7, epochs=30, random_state=0).fit(x[:, None], y)
-    return TableModel(estimator, learn_schema(pa.table({"x": x, "y": y}), "y")), x[:, None], y
+    schema, _ = learn_table(pa.table({"x": x, "y": y}), "y")
+    return TableModel(estimator, schema), x[:, None], y
+
+
+def forest(split):
+    model = RandomForestClassifier(5, random_state=split.settings.seed).fit(split.x, split.y)
+    return dict(zip("01", model.predict_proba(split.x_test).T, strict=True))
+
+
+def prior(split):
+    share = np.bincount(split.y, minlength=2) / len(split.y)
+    return {str(c): np.full(len(split.x_test), share[c]) for c in (0, 1)}
+
+
+@pytest.fixture
+def cheap(monkeypatch):
+    """Two methods that cost nothing."""
+    monkeypatch.setattr(comparison, "CONTENDERS", {OURS: (forest, 1.0), "prior": (prior, 1.0)})

@@ -13,7 +13,8 @@ from sklearn.metrics import accuracy_score, r2_score
 import mtbayes
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
 from mtbayes.data.sources import open_stream
-from mtbayes.estimators import blocks, streamed
+from mtbayes.estimators import blocks
+from mtbayes.fitting import Fitted, streamed
 from mtbayes.solve.checkpoint import Checkpoint
 
 N, SAMPLE = 600, 200
@@ -93,7 +94,7 @@ def test_a_class_that_the_sample_misses_is_learned(classifier, labels):
 
 
 def test_t_is_chosen_on_the_sample_and_the_fit_is_to_all_rows(classifier, monkeypatch):
-    monkeypatch.setattr(streamed, "_all_rows", lambda *_: None)
+    monkeypatch.setattr(streamed, "all_rows", lambda fitted, *_: fitted)
     monkeypatch.setattr(RobustClassifier, "_path", PATH)
     sample = RobustClassifier(**AUTO).fit(iter(table(label=GIVEN).to_batches()), "label")
     assert classifier.t_ == sample.t_
@@ -167,10 +168,8 @@ def test_columns_are_found_by_name_whatever_else_there_is(classifier, tmp_path):
 
 
 def test_few_rows_at_a_time_are_answered(classifier, labels, monkeypatch):
-    sizes, raw = [], RobustClassifier._raw
-    monkeypatch.setattr(
-        RobustClassifier, "_raw", lambda self, x, **k: sizes.append(len(x)) or raw(self, x, **k)
-    )
+    sizes, raw = [], Fitted.raw
+    monkeypatch.setattr(Fitted, "raw", lambda self, x: sizes.append(len(x)) or raw(self, x))
     classifier.predict(labels)
     assert sizes == [256, 256, 88]
 
@@ -210,7 +209,7 @@ def test_a_killed_fit_goes_on_where_it_was(regressor, prices, tmp_path, monkeypa
     write, kept = Checkpoint.write, []
 
     def killed(self, state, chunk, *rest):
-        if self.path.name == "all" and chunk == 4:
+        if self.path.name == "all.unfinished" and chunk == 4:
             raise KeyboardInterrupt
         kept.append(self.path.name)
         write(self, state, chunk, *rest)
@@ -218,7 +217,7 @@ def test_a_killed_fit_goes_on_where_it_was(regressor, prices, tmp_path, monkeypa
     monkeypatch.setattr(Checkpoint, "write", killed)
     with pytest.raises(KeyboardInterrupt):
         RobustRegressor(**QUICK).fit(prices, "price", checkpoint=tmp_path / "fit")
-    assert kept[-3:] == ["all"] * 3
+    assert kept[-3:] == ["all.unfinished"] * 3
     monkeypatch.setattr(Checkpoint, "write", write)
     again = RobustRegressor(**QUICK).fit(prices, "price", checkpoint=tmp_path / "fit")
     np.testing.assert_array_equal(again.state_.mean, regressor.state_.mean)
@@ -242,7 +241,7 @@ def test_devices_share_the_rows(regressor, prices):
 
 
 def test_batches_that_cannot_be_shared_are_refused_before_anything_is_fitted(labels, monkeypatch):
-    monkeypatch.setattr(RobustClassifier, "_fit_rows", lambda *_: pytest.fail("too late"))
+    monkeypatch.setattr(RobustClassifier, "learned", lambda *_: pytest.fail("too late"))
     with pytest.raises(InvalidInput, match="batch_size must be a multiple of the 3 lanes"):
         RobustClassifier(**QUICK).fit(open_stream(labels, "label", lanes=3), None)
 

@@ -1,8 +1,11 @@
+"""Certificates: they hold on new rows, say something, and nothing unpaid has seen those rows."""
+
+import jax
 import numpy as np
 import pytest
 
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
-from mtbayes.estimators.certificate import _parts, _prepared
+from mtbayes.fitting.certificate import Parts, _evidence
 from mtbayes.theory.bounds import moment
 
 ADDED = ("empirical risk", "Monte Carlo error", "for ")
@@ -19,6 +22,17 @@ def blobs(n, seed):
 def estimator(**changes):
     settings = {"m": 2, "t": 0.5, "hidden": (8,), "epochs": 20, "random_state": 0}
     return RobustClassifier(**(settings | changes))
+
+
+# Of `random_state=0`.
+KEY = jax.random.key(np.random.RandomState(0).randint(2**31))
+
+
+def evidence_of(x, y):
+    """What the certificate of a predictor rests on."""
+    parts = Parts.of(x, y, 0.5, KEY)
+    first = estimator().learned(x[parts.learn], y[parts.learn])
+    return _evidence(first, x, y, parts, 0.95, "error", 100, KEY), parts
 
 
 @pytest.fixture(scope="module")
@@ -62,24 +76,25 @@ def test_equal_seeds_give_equal_certificates(rows, certified):
 
 def test_nothing_but_the_posterior_sees_the_targets_of_the_bound_rows(rows):
     x, y = rows
-    model = estimator()
-    first = _prepared(model, x, y, 0.95, 0.5, "error", 100)
+    first, parts = evidence_of(x, y)
     keep = np.flatnonzero(np.isin(x[:, 0], _undone(first, x)))
     assert len(keep) == 450
+    np.testing.assert_array_equal(keep, parts.keep)
     other = y.copy()
     other[keep] = np.roll(np.array(["a", "b", "c"]), 1)[np.searchsorted(["a", "b", "c"], y[keep])]
-    second = _prepared(model, x, other, 0.95, 0.5, "error", 100)
+    second, _ = evidence_of(x, other)
     np.testing.assert_array_equal(first.x, second.x)
     np.testing.assert_array_equal(first.prior.mean, second.prior.mean)
-    assert first.predictor.law_.epsilon == second.predictor.law_.epsilon
+    assert first.predictor.law.epsilon == second.predictor.law.epsilon
     assert not np.array_equal(first.y, second.y)
-    assert not np.array_equal(first.predictor.state_.mean, second.predictor.state_.mean)
+    assert not np.array_equal(first.predictor.state.mean, second.predictor.state.mean)
 
 
-def _undone(case, x):
+def _undone(evidence, x):
     """First columns of the rows whose features are those of the bound."""
-    places = {row.tobytes(): i for i, row in enumerate(case.predictor.features_.apply(x))}
-    return x[[places[row.tobytes()] for row in case.x], 0]
+    coded = evidence.predictor.units.features.apply(x)
+    places = {row.tobytes(): i for i, row in enumerate(coded)}
+    return x[[places[row.tobytes()] for row in evidence.x], 0]
 
 
 @pytest.mark.parametrize("of", ["member", "members", "ensemble"])
@@ -105,7 +120,7 @@ def test_other_certificates_name_what_they_bound_and_pay_for_monte_carlo(rows, c
 
 def test_labels_that_the_prior_has_not_seen_are_errors(rows):
     x, y = rows
-    _, keep, _ = _parts(estimator(), x, y, 0.5, _split_key())
+    keep = Parts.of(x, y, 0.5, KEY).keep
     strange = y.copy()
     strange[keep[:90]] = "z"
     bound = estimator().certify(x, strange)
@@ -114,16 +129,9 @@ def test_labels_that_the_prior_has_not_seen_are_errors(rows):
     assert loss.terms["empirical risk"] > 2 * 90 / 450
 
 
-def _split_key():
-    import jax
-
-    seed = np.random.RandomState(0).randint(2**31)
-    return jax.random.fold_in(jax.random.key(seed), 3)
-
-
 def test_rows_alone_equal_no_row_of_the_prior_and_none_before():
     x, y = blobs(40, 3)
-    learn, keep, alone = _parts(estimator(), np.tile(x, (3, 1)), np.tile(y, 3), 0.5, _split_key())
+    learn, keep, alone = Parts.of(np.tile(x, (3, 1)), np.tile(y, 3), 0.5, KEY)
     assert (len(learn), len(keep)) == (60, 60)
     assert set(learn) | set(keep) == set(range(120))
     originals = keep[alone] % 40
@@ -136,11 +144,12 @@ def test_where_rows_are_equal_the_larger_of_two_certificates_is_given():
     # Two rows are easy and are there many times, as draws of their own or as copies.
     x, y = np.append(x, np.tile(x[:2], (200, 1)), axis=0), np.append(y, np.tile(y[:2], 200))
     found = estimator().certify(x, y)
-    case = _prepared(estimator(), x, y, 0.95, 0.5, "error", 100)
+    _, parts = evidence_of(x, y)
     assert found.terms["rows that equal others"] > 190
-    assert found.terms["rows"] == len(case.alone)  # the repeats are easy: without them more errors
-    rows = case.x[case.alone]
-    wrong = found.predictor.law_.calibrated(found.predictor._raw(rows)).labels != case.y[case.alone]
+    # The repeats are easy: without them there are more errors.
+    assert found.terms["rows"] == len(parts.alone)
+    alone = parts.keep[parts.alone]
+    wrong = found.predictor.predict(x[alone]) != y[alone]
     assert found.terms["empirical risk"] == pytest.approx(wrong.mean())
 
 
@@ -178,7 +187,8 @@ def test_the_regressor_certifies_a_density_with_its_floor(rows):
         model.certify(x, y, risk="error")
 
 
-def test_refusals_come_before_any_fit_and_say_what_to_do(rows):
+def test_refusals_come_before_any_fit_and_say_what_to_do(rows, monkeypatch):
+    monkeypatch.setattr(RobustClassifier, "learned", lambda *_, **__: pytest.fail("a fit"))
     with pytest.raises(InvalidInput, match=r"t must be below 1.*no upper limit.*error rate"):
         estimator(t=1.0).certify(*rows, risk="log_t")
     for confidence in (0.0, 1.0, 95):

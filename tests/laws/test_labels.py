@@ -1,51 +1,25 @@
-"""Laws of wrong rows against rows simulated from them, and against Bayes' rule by hand.
+"""The law of wrong labels against rows simulated from it, and against Bayes' rule by hand.
 
 Statistical tests fix their seeds; their tolerances are 4 standard errors and more.
 """
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from scipy.special import log_softmax
 
-from mtbayes.predictives import ClassPredictive, GaussianPredictive
-from mtbayes.laws import WrongLabels, WrongTargets
+from mtbayes.fitting import Judgement
+from mtbayes.laws import WrongLabels
+from mtbayes.predictives import ClassPredictive
+
+from .conftest import labels, predictive_of
 
 
-def predictive_of(probs):
-    """Class probabilities as a predictive without dispute among its members."""
-    found = ClassPredictive(np.log(np.asarray(probs, float)), np.zeros(len(probs)))
-    return found._replace(aleatoric=found.entropy)
-
-
-def labels(rng, n, classes, epsilon, *, scale=3.0, sharper=1.0, pair=False):
-    """A predictive, sharpened by a power, of labels of which some are flipped; and which."""
-    log_probs = log_softmax(scale * rng.normal(size=(n, classes)), axis=1)
-    true = (np.exp(log_probs).cumsum(axis=1) > rng.random(n)[:, None]).argmax(axis=1)
-    wrong = rng.random(n) < epsilon
-    step = 1 if pair else rng.integers(1, classes, n)
-    given = np.where(wrong, (true + step) % classes, true)
-    sharp = log_softmax(sharper * log_probs, axis=1)
-    return ClassPredictive(sharp, np.zeros(n)), given, wrong
-
-
-def targets(rng, n, epsilon, kind="marginal", *, members=2, claimed=0.25):
-    """A predictive of standard deviation 0.25 of targets of 0.5, some of them wrong; and which."""
-    mean = 2 * rng.normal(size=n)
-    y = mean + 0.5 * rng.normal(size=n)
-    wrong = rng.random(n) < epsilon
-    elsewhere = {
-        "uniform": lambda: rng.uniform(y.min(), y.max(), n),
-        "marginal": lambda: rng.permutation(y),
-        "far": lambda: rng.normal(0, 300, n),
-    }[kind]()
-    stds = np.full((members, n), claimed)
-    given = np.where(wrong, elsewhere, y)
-    return GaussianPredictive(np.tile(mean, (members, 1)), stds), given, wrong
+def suggested(law, predictive, y):
+    """The most probable label of each row, as an estimator tells it."""
+    judged = Judgement(None, None, None, *law.alternative(predictive, y))
+    return judged.suggestion(y, law.outlier_probability(predictive, y))
 
 
 # Labels: what is recovered.
@@ -206,7 +180,7 @@ def test_leaning_share_is_bayes_rule_with_a_prior_for_each_row(confusion):
         assert law.score(p, y)[i] == pytest.approx(np.log(sum(each)), rel=1e-12)
         said = law.outlier_probability(p, y)[i]
         assert said == pytest.approx(1 - each[y[i]] / sum(each), rel=1e-12)
-        assert law.suggestion(p, y)[i] == np.argmax(each)
+        assert suggested(law, p, y)[i] == np.argmax(each)
     # Another share multiplies every row's odds alike.
     one, other = (v / (1 - v) for v in (law.outlier_probability(p, y), said_at(law, 0.5, p, y)))
     np.testing.assert_allclose(other / one, 0.7 / 0.3, rtol=1e-9)
@@ -214,28 +188,6 @@ def test_leaning_share_is_bayes_rule_with_a_prior_for_each_row(confusion):
 
 def said_at(law, epsilon, p, y):
     return law.at(epsilon).outlier_probability(p, y)
-
-
-# Targets: ten good rows that were seen before.
-
-
-def test_share_of_wrong_targets_is_that_of_the_rows_and_ten_good_ones():
-    """Where good and wrong are told apart beyond doubt, shares are counts."""
-    y = np.concatenate([np.zeros(60), np.full(40, 50.0)])
-    p = GaussianPredictive(np.zeros((2, 100)), np.full((2, 100), 0.25))
-    law = WrongTargets.fit(p, y, np.ones(100))
-    assert law.epsilon == pytest.approx(40 / 110, abs=2e-3)
-    found = law.contamination(p, y, np.ones(100))
-    assert found.value == pytest.approx(40 / 110, abs=3e-3)
-    assert found.low < 0.3
-    assert found.high > 0.4
-
-
-def test_targets_that_nothing_explains_are_not_called_wrong():
-    """Counts, of which the marginal would know where they lie."""
-    y = np.random.default_rng(36).poisson(1.0, 150).astype(float)
-    p = GaussianPredictive(np.ones((2, 150)), np.ones((2, 150)))
-    assert WrongTargets.fit(p, y, np.ones(150)).epsilon < 0.4
 
 
 # Clean rows: what has not been seen may yet come.
@@ -248,17 +200,6 @@ def test_label_that_clean_rows_rule_out_is_called_wrong():
     new = predictive_of([[1 - 3e-6, 1e-6, 1e-6, 1e-6]])
     assert law.outlier_probability(new, np.array([1]))[0] > 0.99
     assert law.outlier_probability(new, np.array([0]))[0] < 1e-6
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.2])
-def test_target_unlike_any_seen_is_called_wrong(epsilon):
-    """Also where all wrong rows that were seen lay within the range of the others."""
-    p, y, _ = targets(np.random.default_rng(35), 500, epsilon, "uniform")
-    law = WrongTargets.fit(p, y, np.ones(500))
-    wild = np.array([30.0, 1e3, 1e15, -1e15])
-    new = GaussianPredictive(np.zeros((2, 4)), np.full((2, 4), 0.25))
-    np.testing.assert_allclose(law.outlier_probability(new, wild), 1, atol=1e-6)
-    assert law.outlier_probability(new, np.zeros(4)).max() < 0.2
 
 
 # Labels: by hand.
@@ -286,7 +227,7 @@ def test_outlier_probability_score_and_suggestion_are_bayes_rule(given, confusio
     np.testing.assert_allclose(law.score(p, y), np.log(total), rtol=1e-12)
     right = [each[given] / sum(each) for each in expected]
     np.testing.assert_allclose(law.outlier_probability(p, y), 1 - np.array(right), rtol=1e-12)
-    np.testing.assert_array_equal(law.suggestion(p, y), [np.argmax(each) for each in expected])
+    np.testing.assert_array_equal(suggested(law, p, y), [np.argmax(each) for each in expected])
 
 
 def test_temperature_is_a_power_of_the_probabilities():
@@ -361,207 +302,4 @@ def test_label_of_weight_2_is_two_rows(classes):
         other.contamination(many, y[rows], np.ones(len(rows))),
         rtol=1e-5,
         atol=1e-9,
-    )
-
-
-def test_target_of_weight_2_is_two_rows():
-    p, y, _ = targets(np.random.default_rng(11), 60, 0.3)
-    weight = np.random.default_rng(12).integers(1, 4, 60)
-    rows = np.repeat(np.arange(60), weight)
-    many = GaussianPredictive(p.means[:, rows], p.stds[:, rows])
-    one, other = WrongTargets.fit(p, y, weight), WrongTargets.fit(many, y[rows], np.ones(len(rows)))
-    np.testing.assert_allclose(one.shares, other.shares, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(one.scale, other.scale, rtol=1e-6)
-    np.testing.assert_array_equal(one.centres, other.centres)
-    np.testing.assert_allclose(
-        one.contamination(p, y, weight),
-        other.contamination(many, y[rows], np.ones(len(rows))),
-        rtol=1e-5,
-        atol=1e-9,
-    )
-
-
-# The interval of the share of wrong rows.
-
-# With a coverage of 95 %, fewer than 176 of 200 intervals hold the truth once in 30 000 times.
-ENOUGH = int(stats.binom.ppf(3e-5, 200, 0.95))
-
-
-@pytest.mark.parametrize(
-    ("n", "classes", "scale", "pair"),
-    [(300, 2, 3.0, False), (300, 10, 4.0, False)],
-)
-def test_interval_of_wrong_labels_holds_the_truth_as_often_as_it_says(n, classes, scale, pair):
-    rng, weight, held = np.random.default_rng(13), np.ones(n), 0
-    for _ in range(200):
-        p, y, _ = labels(rng, n, classes, 0.2, scale=scale, sharper=1.5, pair=pair)
-        value, low, high = WrongLabels.fit(p, y, weight).contamination(p, y, weight)
-        assert 0 <= low <= value <= high <= 1
-        held += low <= 0.2 <= high
-    assert held >= ENOUGH
-    assert high - low < 0.35  # and it says something
-
-
-def test_interval_of_wrong_targets_holds_the_truth_as_often_as_it_says():
-    """The wrong rows' law, which is held fixed, is learned from other rows."""
-    rng, weight, held = np.random.default_rng(14), np.ones(200), 0
-    p, y, _ = targets(rng, 5000, 0.2)
-    law = WrongTargets.fit(p, y, np.ones(5000))
-    for _ in range(200):
-        p, y, _ = targets(rng, 200, 0.2)
-        value, low, high = law.contamination(p, y, weight)
-        assert 0 <= low <= value <= high <= 1
-        held += low <= 0.2 <= high
-    assert held >= ENOUGH
-    assert high - low < 0.35
-
-
-def test_interval_of_clean_rows_reaches_down_to_0():
-    # At 0 the truth is an end of the range: an interval leaves it out in 2.5 % of sets.
-    rng, weight, lows = np.random.default_rng(15), np.ones(300), []
-    p, y, _ = targets(rng, 2000, 0.1)
-    law = WrongTargets.fit(p, y, np.ones(2000))
-    for _ in range(40):
-        p, y, _ = labels(rng, 300, 3, 0.0, sharper=1.5)
-        lows.append(WrongLabels.fit(p, y, weight).contamination(p, y, weight).low)
-        p, y, _ = targets(rng, 300, 0.0)
-        lows.append(law.contamination(p, y, weight).low)
-    assert np.count_nonzero(lows) <= stats.binom.ppf(1 - 1e-4, 80, 0.025)
-
-
-def test_interval_narrows_as_the_root_of_the_rows_and_widens_with_the_level():
-    rng, width = np.random.default_rng(16), {}
-    for n in (500, 8000):
-        p, y, _ = labels(rng, n, 3, 0.2)
-        law = WrongLabels.fit(p, y, np.ones(n))
-        for level in (0.68, 0.95):
-            found = law.contamination(p, y, np.ones(n), level)
-            width[n, level] = found.high - found.low
-    assert width[500, 0.95] / width[8000, 0.95] == pytest.approx(4, rel=0.2)
-    ratio = stats.norm.ppf(0.975) / stats.norm.ppf(0.84)
-    assert width[8000, 0.95] / width[8000, 0.68] == pytest.approx(ratio, rel=0.1)
-
-
-def test_interval_is_that_of_the_rows_it_is_asked_about():
-    """More rows, dirtier than those of the fit: their own share, not the fit's."""
-    rng, weight = np.random.default_rng(17), np.ones(5000)
-    first, y, _ = labels(rng, 5000, 3, 0.05)
-    law = WrongLabels.fit(first, y, weight)
-    more, y, wrong = labels(rng, 5000, 3, 0.4)
-    found = law.contamination(more, y, weight)
-    assert abs(found.value - wrong.mean()) < 0.04
-    assert found.low < wrong.mean() < found.high
-    first, y, _ = targets(rng, 5000, 0.05)
-    law = WrongTargets.fit(first, y, weight)
-    more, y, wrong = targets(rng, 5000, 0.4)
-    found = law.contamination(more, y, weight)
-    assert abs(found.value - wrong.mean()) < 0.04
-
-
-def test_predictive_that_knows_nothing_cannot_tell_the_share():
-    y = np.random.default_rng(18).integers(0, 4, 500)
-    p = predictive_of(np.full((500, 4), 0.25))
-    found = WrongLabels.fit(p, y, np.ones(500)).contamination(p, y, np.ones(500))
-    assert (found.low, found.high) == (0, 1)
-
-
-# Targets: what is recovered.
-
-
-@pytest.mark.parametrize("kind", ["uniform", "marginal", "far"])
-@pytest.mark.parametrize("claimed", [0.25, 1.0])
-def test_share_of_wrong_targets_and_the_scale_are_recovered(kind, claimed):
-    p, y, wrong = targets(np.random.default_rng(19), 10_000, 0.2, kind, claimed=claimed)
-    law = WrongTargets.fit(p, y, np.ones(len(y)))
-    assert abs(law.epsilon - wrong.mean()) < 0.02
-    assert law.scale == pytest.approx(0.5 / claimed, rel=0.06)
-    np.testing.assert_allclose(law.shares.sum(), 1, rtol=1e-9)
-
-
-@pytest.mark.parametrize("kind", ["uniform", "marginal", "far"])
-def test_calibrated_intervals_cover_clean_targets(kind):
-    p, y, wrong = targets(np.random.default_rng(20), 4000, 0.2, kind)
-    low, high = WrongTargets.fit(p, y, np.ones(len(y))).calibrated(p).interval(0.9)
-    covered = ((low <= y) & (y <= high))[~wrong].mean()
-    assert abs(covered - 0.9) < 0.025
-
-
-def test_outlier_probability_finds_far_targets_and_spares_good_ones():
-    p, y, wrong = targets(np.random.default_rng(21), 4000, 0.1, "far")
-    said = WrongTargets.fit(p, y, np.ones(len(y))).outlier_probability(p, y)
-    away = np.abs(y - p.means[0]) > 4
-    assert wrong[away].all()
-    assert (said[away] > 0.99).all()
-    assert np.mean(said[~wrong] < 0.5) > 0.98
-
-
-# Targets: by hand.
-
-LAW = replace(
-    WrongTargets.of_targets(np.arange(9.0)),
-    scale=2.0,
-    shares=np.array([0.7, 0.1, 0.15, 0.05]),
-    low=-1.0,
-    high=4.0,
-    centres=np.array([-1.0, 0.0, 2.0, 4.0]),
-    width=0.5,
-)
-
-
-@pytest.mark.parametrize("y", [-0.7, 3.9, 4.1, 30.0])
-def test_outlier_probability_and_score_of_targets_are_bayes_rule(y):
-    p = GaussianPredictive(np.array([[0.0], [1.0]]), np.array([[0.5], [0.25]]))
-    good = 0.7 * (stats.norm.pdf(y, 0, 1.0) + stats.norm.pdf(y, 1, 0.5)) / 2
-    uniform = 0.1 / 5 if -1 <= y <= 4 else 0.0
-    marginal = 0.15 * np.mean([stats.norm.pdf(y, c, 0.5) for c in (-1, 0, 2, 4)])
-    wrong = uniform + marginal + 0.05 * stats.cauchy.pdf(y, 1.0, 15.0)
-    np.testing.assert_allclose(
-        LAW.outlier_probability(p, np.array([y])), [wrong / (good + wrong)], rtol=1e-10
-    )
-    np.testing.assert_allclose(LAW.score(p, np.array([y])), [np.log(good + wrong)], rtol=1e-10)
-
-
-@pytest.mark.parametrize("y", [1e30, 1e200, -1e300])
-def test_target_however_wild_is_wrong_for_sure(y):
-    p = GaussianPredictive(np.zeros((2, 1)), np.ones((2, 1)))
-    np.testing.assert_array_equal(LAW.outlier_probability(p, np.array([y])), [1.0])
-    # Cauchy's tail: scale / (π y²).
-    tail = np.log(0.05 * 15 / np.pi) - 2 * np.log(abs(y))
-    np.testing.assert_allclose(LAW.score(p, np.array([y])), [tail], rtol=1e-10)
-
-
-def test_without_a_wrong_row_nothing_is_wrong():
-    law = WrongTargets.of_targets(np.linspace(0, 1, 30))
-    p = GaussianPredictive(np.zeros((2, 3)), np.ones((2, 3)))
-    np.testing.assert_array_equal(law.outlier_probability(p, np.array([0.0, 50.0, 1e200])), 0)
-    assert law.epsilon == 0
-
-
-def test_noise_laws_are_densities():
-    law = WrongTargets.of_targets(np.random.default_rng(22).gamma(2.0, size=300))
-    y = np.sinh(np.linspace(-14, 14, 40_001))  # dense in the middle, far at the ends
-    masses = np.trapezoid(np.exp(law._log_noise(y)), y, axis=1)
-    np.testing.assert_allclose(masses, 1, atol=2e-3)
-
-
-@pytest.mark.parametrize("y", [np.zeros(100), np.where(np.arange(100) < 80, 0.0, 1.0)])
-def test_targets_that_are_mostly_one_number_are_not_called_wrong(y):
-    """A predictive that knows them all, as narrow as a regressor's may be."""
-    p = GaussianPredictive(y[None], np.full((1, 100), 0.02))
-    law = WrongTargets.fit(p, y, np.ones(100))
-    assert law.epsilon < 0.02
-
-
-@settings(max_examples=6, deadline=None)
-@given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3))
-def test_units_of_targets_do_not_matter(shift, factor):
-    # The tolerance is that of the search for the scale, whose steps rounding may turn.
-    p, y, _ = targets(np.random.default_rng(23), 80, 0.2)
-    other = GaussianPredictive(shift + factor * p.means, factor * p.stds)
-    one = WrongTargets.fit(p, y, np.ones(80))
-    two = WrongTargets.fit(other, shift + factor * y, np.ones(80))
-    np.testing.assert_allclose(one.scale, two.scale, rtol=0.02)
-    np.testing.assert_allclose(one.shares, two.shares, atol=0.02)
-    np.testing.assert_allclose(
-        one.outlier_probability(p, y), two.outlier_probability(other, shift + factor * y), atol=0.02
     )

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mtbayes.estimators.scaling import Features, Targets
+from mtbayes.fitting.units import Columns, Features, Targets
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.gamma(2.0, size=(301, 3)) * [1.0, 10.0, 100.0]
@@ -153,3 +153,15 @@ def test_quantiles_of_many_rows_are_those_of_all():
     found = Features.of(np.sort(x, axis=0))
     assert abs(found.centre[0]) < 5 * 1.25 / 100  # of 10 000 rows
     assert abs(found.scale[0] / 1.349 - 1) < 5 * 1.17 / 100
+
+
+def test_columns_are_scaled_by_quartiles_and_back():
+    rng = np.random.default_rng(0)
+    x = np.column_stack(
+        [5 + 3 * rng.normal(size=20_000), np.zeros(20_000), rng.random(20_000) < 0.1]
+    )
+    columns = Columns.of(x)
+    np.testing.assert_allclose(columns.centre, [5, 0, 0], atol=0.1)
+    np.testing.assert_allclose(columns.scale, [3, 1, 0.5], rtol=0.05)
+    np.testing.assert_allclose(columns.undo(columns.apply(x)), x, atol=1e-12)
+    assert np.isfinite(columns.apply([[1e308, -1e308, 1e308]])).all()

@@ -5,24 +5,24 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from mtbayes.criteria import Criterion
-from mtbayes.estimators import choice
-from mtbayes.estimators.choice import Recipe, Rows, View, choose, compared, folds
+from mtbayes.fitting.choice import Candidate, Option, View, choose, compared, folds
+from mtbayes.laws import WrongTargets
+from mtbayes.learners import Place
+from mtbayes.learners.network import NetworkLearner
 from mtbayes.likelihoods import Gaussian
-from mtbayes.predictives import ClassPredictive, GaussianPredictive
 from mtbayes.models import Model
 from mtbayes.networks import mlp
-from mtbayes.laws import WrongTargets
-from mtbayes.posteriors import mean_field, prior
+from mtbayes.posteriors import mean_field
+from mtbayes.types import Rows
 
 KEY = jax.random.key(3)
 
 
-def rows_of(n):
-    return Rows(np.zeros((n, 1)), np.zeros(n), np.ones(n))
+class Named(NamedTuple):
+    """All that the comparison takes of a learner."""
+
+    name: str
 
 
 class Law(NamedTuple):
@@ -40,9 +40,10 @@ def view(good, wrong=0.0, explained=0.0, epsilon=0.0):
     )
 
 
-def best_of(views, weight=None, *, dirty=False, candidates=(1.0, 0.7, 0.4)):
+def best_of(views, weight=None, *, dirty=False, path=(1.0, 0.7, 0.4)):
     weight = np.ones(len(views[0].good)) if weight is None else weight
-    return compared(candidates[: len(views)], views, weight, lambda _: dirty)
+    candidates = [Candidate(Named("line"), t) for t in path[: len(views)]]
+    return compared(candidates, views, weight, lambda _: dirty)
 
 
 # Folds.
@@ -50,7 +51,7 @@ def best_of(views, weight=None, *, dirty=False, candidates=(1.0, 0.7, 0.4)):
 
 @pytest.mark.parametrize(("n", "count"), [(3, 3), (20, 5), (4999, 5), (5000, 3)])
 def test_folds_are_even_and_as_many_as_rows_ask_for(n, count):
-    fold = folds(rows_of(n), KEY)
+    fold = folds(n, KEY)
     sizes = np.bincount(fold)
     assert fold.shape == (n,)
     assert len(sizes) == count
@@ -58,34 +59,12 @@ def test_folds_are_even_and_as_many_as_rows_ask_for(n, count):
 
 
 def test_folds_are_shuffled_by_the_key():
-    fold = folds(rows_of(200), KEY)
-    np.testing.assert_array_equal(fold, folds(rows_of(200), KEY))
-    assert (fold != folds(rows_of(200), jax.random.key(4))).any()
+    fold = folds(200, KEY)
+    np.testing.assert_array_equal(fold, folds(200, KEY))
+    assert (fold != folds(200, jax.random.key(4))).any()
     # Rows come in sorted: a fold must not be a stretch of them, nor every fifth.
     assert len({int(v) for v in fold[:40]}) == 5
     assert (fold != np.arange(200) % 5).any()
-
-
-# Order.
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.permutations(range(11)), st.integers(1, 4))
-def test_rows_come_back_in_their_order_whatever_the_folds(order, count):
-    fold = np.array(order) % count
-    number = np.arange(11.0)
-    labels = [
-        ClassPredictive(np.stack([number, -number], axis=1)[fold == k], 10 * number[fold == k])
-        for k in range(count)
-    ]
-    joined = choice._in_order(labels, fold)
-    np.testing.assert_array_equal(joined.log_probs, np.stack([number, -number], axis=1))
-    np.testing.assert_array_equal(joined.aleatoric, 10 * number)
-    members = np.stack([number, 100 + number])
-    targets = [
-        GaussianPredictive(members[:, fold == k], members[:, fold == k]) for k in range(count)
-    ]
-    np.testing.assert_array_equal(choice._in_order(targets, fold).means, members)
 
 
 # The best.
@@ -101,6 +80,7 @@ def test_best_t_has_the_highest_weighted_mean_log_probability():
     taken, table = best_of(views, np.array([1.0, 44.0, 55.0]), dirty=True)
     assert taken == 1
     assert [row["t"] for row in table] == [1.0, 0.7, 0.4]
+    assert [row["learner"] for row in table] == ["line"] * 3
     assert [row["contamination"] for row in table] == [0.1, 0.2, 0.3]
     np.testing.assert_allclose([row["score"] for row in table], [0.09, 2.97, 2.53])
     assert table[1]["error"] == 0
@@ -112,7 +92,7 @@ def test_of_those_that_are_as_good_clean_rows_take_the_largest_t(dirty, expected
     """Paired rows differ by 0.1 and more, but their mean by a tenth of its standard error."""
     noise = np.tile([0.5, -0.5], 50)
     good = [-1 - noise - 0.01, np.full(100, -1.0), -1 + noise - 0.01, np.full(100, -3.0)]
-    taken, _ = best_of([view(v) for v in good], dirty=dirty, candidates=(1.0, 0.9, 0.7, 0.4))
+    taken, _ = best_of([view(v) for v in good], dirty=dirty, path=(1.0, 0.9, 0.7, 0.4))
     assert taken == expected
 
 
@@ -165,18 +145,25 @@ def test_largest_t_within_two_standard_errors_of_the_best_is_taken_unless_rows_a
 # All of it.
 
 
-def recipe_of(epochs):
+def learner_of(epochs):
     model = Model(mlp((1, 1)), Gaussian("learned"))
-    return Recipe(
+    return NetworkLearner(
         model,
         mean_field(),
-        prior(0.0, 2.0),
-        WrongTargets,
-        lambda t: Criterion(m=5, t=t, beta=25.0),
-        epochs,
-        64,
-        0.05,
+        m=5,
+        t_p=1.0,
+        beta=25.0,
+        epochs=epochs,
+        batch_size=64,
+        learning_rate=0.05,
     )
+
+
+def chosen(epochs, rows, path):
+    """What is chosen, and the shares of the work that were heard of on the way."""
+    heard = []
+    place = Place(callback=lambda p: heard.append(p.share))
+    return choose([Option(learner_of(epochs), path)], rows, WrongTargets, KEY, place), heard
 
 
 @pytest.fixture(scope="module")
@@ -189,8 +176,7 @@ def dirty():
     wrong[rng.choice(np.arange(50, 120), 24, replace=False)] = True
     y[wrong] += rng.uniform(4, 8, 24)
     rows = Rows(x[:, None], y.astype(np.float32), np.ones(120))
-    told = []
-    return rows, wrong, choose(recipe_of(300), rows, (1.0, 0.5), KEY, tell=told.append), told
+    return rows, wrong, *chosen(300, rows, (1.0, 0.5))
 
 
 def test_t_below_1_is_chosen_where_outliers_pull_at_the_line(dirty):
@@ -210,10 +196,10 @@ def test_unseen_rows_are_predicted_in_their_own_places(dirty):
 
 
 def test_progress_rises_from_above_0_to_1(dirty):
-    told = np.array(dirty[3])
-    assert told[0] > 0
-    assert (np.diff(told) > 0).all()
-    assert told[-1] == pytest.approx(1)
+    heard = np.array(dirty[3])
+    assert heard[0] > 0
+    assert (np.diff(heard) > 0).all()
+    assert heard[-1] == pytest.approx(1)
 
 
 def test_row_does_not_judge_a_fit_that_has_seen_it():
@@ -223,10 +209,8 @@ def test_row_does_not_judge_a_fit_that_has_seen_it():
     y = x[:, 0] + 0.1 * rng.normal(size=25).astype(np.float32)
     other = y.copy()
     other[7] += 3
-    one, two = (
-        choose(recipe_of(10), Rows(x, v, np.ones(25)), (0.9,), KEY).unseen for v in (y, other)
-    )
-    fold = folds(rows_of(25), jax.random.fold_in(KEY, 0))
+    one, two = (chosen(10, Rows(x, v, np.ones(25)), (0.9,))[0].unseen for v in (y, other))
+    fold = folds(25, jax.random.fold_in(KEY, 0))
     same = np.all(one.means == two.means, axis=0)
     np.testing.assert_array_equal(same, fold == fold[7])
 
@@ -235,10 +219,9 @@ def test_many_rows_are_compared_on_two_folds_and_all_are_judged():
     rng = np.random.default_rng(4)
     x = rng.uniform(-1, 1, (1000, 1)).astype(np.float32)
     y = (2 * x[:, 0] + 0.3 * rng.normal(size=1000)).astype(np.float32)
-    told = []
-    found = choose(recipe_of(10), Rows(x, y, np.ones(1000)), (1.0, 0.9), KEY, tell=told.append)
+    found, heard = chosen(10, Rows(x, y, np.ones(1000)), (1.0, 0.9))
     assert np.corrcoef(found.unseen.mean, x[:, 0])[0, 1] > 0.95
     assert found.unseen.means.shape[1] == 1000
     # A fold has 8 epochs at the middle t, then 2 for each candidate that it compares.
-    assert len(told) == 2 * (8 + 2 * 2) + 3 * (8 + 2)
-    assert told[-1] == pytest.approx(1)
+    assert len(heard) == 2 * (8 + 2 * 2) + 3 * (8 + 2)
+    assert heard[-1] == pytest.approx(1)

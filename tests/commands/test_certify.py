@@ -1,0 +1,31 @@
+"""`mtbayes certify`."""
+
+import json
+
+import pytest
+
+
+def test_certificate_in_a_sentence_and_its_terms(case):
+    out = case.folder / "certified.mtb"
+    result = case.run("certify", case.model, case.data, "--out", out, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["statement"].count("\n") == 0
+    assert "the error rate of this classifier" in found["statement"]
+    terms = found["terms"]
+    parts = [
+        v
+        for k, v in terms.items()
+        if k in ("empirical risk", "Monte Carlo error") or k.startswith("for ")
+    ]
+    assert sum(parts) == pytest.approx(found["value"])
+    assert terms["empirical risk"] < found["value"] <= 1
+    predicted = case.run("predict", out, case.data, "-o", case.folder / "c.csv")
+    assert predicted.exit_code == 0, predicted.output
+
+
+def test_one_row_cannot_be_certified(case):
+    path = case.write("one.csv", ["x,colour,label", "1,red,low"])
+    result = case.run("certify", case.model, path)
+    assert result.exit_code == 1
+    assert "at least 2 rows" in result.output

@@ -1,0 +1,93 @@
+"""Shares of wrong rows: an interval holds the truth as often as it says.
+
+Statistical tests fix their seeds; their tolerances are 4 standard errors and more.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mtbayes.laws import WrongLabels, WrongTargets
+
+from .conftest import labels, predictive_of, targets
+
+# With a coverage of 95 %, fewer than 176 of 200 intervals hold the truth once in 30 000 times.
+ENOUGH = int(stats.binom.ppf(3e-5, 200, 0.95))
+
+
+@pytest.mark.parametrize(
+    ("n", "classes", "scale", "pair"),
+    [(300, 2, 3.0, False), (300, 10, 4.0, False)],
+)
+def test_interval_of_wrong_labels_holds_the_truth_as_often_as_it_says(n, classes, scale, pair):
+    rng, weight, held = np.random.default_rng(13), np.ones(n), 0
+    for _ in range(200):
+        p, y, _ = labels(rng, n, classes, 0.2, scale=scale, sharper=1.5, pair=pair)
+        value, low, high = WrongLabels.fit(p, y, weight).contamination(p, y, weight)
+        assert 0 <= low <= value <= high <= 1
+        held += low <= 0.2 <= high
+    assert held >= ENOUGH
+    assert high - low < 0.35  # and it says something
+
+
+def test_interval_of_wrong_targets_holds_the_truth_as_often_as_it_says():
+    """The wrong rows' law, which is held fixed, is learned from other rows."""
+    rng, weight, held = np.random.default_rng(14), np.ones(200), 0
+    p, y, _ = targets(rng, 5000, 0.2)
+    law = WrongTargets.fit(p, y, np.ones(5000))
+    for _ in range(200):
+        p, y, _ = targets(rng, 200, 0.2)
+        value, low, high = law.contamination(p, y, weight)
+        assert 0 <= low <= value <= high <= 1
+        held += low <= 0.2 <= high
+    assert held >= ENOUGH
+    assert high - low < 0.35
+
+
+def test_interval_of_clean_rows_reaches_down_to_0():
+    # At 0 the truth is an end of the range: an interval leaves it out in 2.5 % of sets.
+    rng, weight, lows = np.random.default_rng(15), np.ones(300), []
+    p, y, _ = targets(rng, 2000, 0.1)
+    law = WrongTargets.fit(p, y, np.ones(2000))
+    for _ in range(40):
+        p, y, _ = labels(rng, 300, 3, 0.0, sharper=1.5)
+        lows.append(WrongLabels.fit(p, y, weight).contamination(p, y, weight).low)
+        p, y, _ = targets(rng, 300, 0.0)
+        lows.append(law.contamination(p, y, weight).low)
+    assert np.count_nonzero(lows) <= stats.binom.ppf(1 - 1e-4, 80, 0.025)
+
+
+def test_interval_narrows_as_the_root_of_the_rows_and_widens_with_the_level():
+    rng, width = np.random.default_rng(16), {}
+    for n in (500, 8000):
+        p, y, _ = labels(rng, n, 3, 0.2)
+        law = WrongLabels.fit(p, y, np.ones(n))
+        for level in (0.68, 0.95):
+            found = law.contamination(p, y, np.ones(n), level)
+            width[n, level] = found.high - found.low
+    assert width[500, 0.95] / width[8000, 0.95] == pytest.approx(4, rel=0.2)
+    ratio = stats.norm.ppf(0.975) / stats.norm.ppf(0.84)
+    assert width[8000, 0.95] / width[8000, 0.68] == pytest.approx(ratio, rel=0.1)
+
+
+def test_interval_is_that_of_the_rows_it_is_asked_about():
+    """More rows, dirtier than those of the fit: their own share, not the fit's."""
+    rng, weight = np.random.default_rng(17), np.ones(5000)
+    first, y, _ = labels(rng, 5000, 3, 0.05)
+    law = WrongLabels.fit(first, y, weight)
+    more, y, wrong = labels(rng, 5000, 3, 0.4)
+    found = law.contamination(more, y, weight)
+    assert abs(found.value - wrong.mean()) < 0.04
+    assert found.low < wrong.mean() < found.high
+    first, y, _ = targets(rng, 5000, 0.05)
+    law = WrongTargets.fit(first, y, weight)
+    more, y, wrong = targets(rng, 5000, 0.4)
+    found = law.contamination(more, y, weight)
+    assert abs(found.value - wrong.mean()) < 0.04
+
+
+def test_predictive_that_knows_nothing_cannot_tell_the_share():
+    y = np.random.default_rng(18).integers(0, 4, 500)
+    p = predictive_of(np.full((500, 4), 0.25))
+    found = WrongLabels.fit(p, y, np.ones(500)).contamination(p, y, np.ones(500))
+    assert (found.low, found.high) == (0, 1)
