@@ -147,7 +147,7 @@ def test_without_a_wrong_row_nothing_is_wrong():
 def test_noise_laws_are_densities():
     law = WrongTargets.none(np.random.default_rng(22).gamma(2.0, size=300))
     y = np.sinh(np.linspace(-14, 14, 40_001))  # dense in the middle, far at the ends
-    masses = np.trapezoid(np.exp(law._log_noise(y)), y, axis=1)
+    masses = np.trapezoid(np.exp(law._log_wrong(y)), y, axis=1)
     np.testing.assert_allclose(masses, 1, atol=2e-3)
 
 

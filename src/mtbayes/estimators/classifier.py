@@ -113,9 +113,9 @@ class RobustClassifier(ClassifierMixin, Supervised):
     def checked_rows(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Rows and labels by scikit-learn's rules; after the first fit all labels are known."""
         x, y = self.checked(x, y, reset=reset)
-        check_classification_targets(y)
-        if not reset:
+        if not reset:  # first: labels of another kind than those known are told so
             self._check_known(y, self.classes_)
+        check_classification_targets(y)
         return x, y
 
     def _labels(self, y: Array, classes: Any) -> Array:

@@ -19,7 +19,7 @@ from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
 from mtbayes.estimators.base import Robust, shown
 from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
-from mtbayes.fitting.certificate import Parts, certify
+from mtbayes.fitting.certificate import Parts, certify, check_question
 from mtbayes.fitting.harm import Harm, harm, remember
 from mtbayes.fitting.units import Features
 from mtbayes.learners import Place
@@ -272,6 +272,7 @@ class Supervised(Robust):
         """
         risk = self._risks[0] if risk is None else risk
         _check.known("risk", risk, list(self._risks))
+        check_question(confidence, of)
         if risk == "log_t" and self.t != "auto":
             log_t_span(float(self.t))
         self.check_parameters()

@@ -127,6 +127,12 @@ class Evidence(NamedTuple):
         return f"the mean log_t loss (t = {self.t:g}, {worst}{per}) of {whose}"
 
 
+def check_question(confidence: float, of: str) -> None:
+    """Refuse what no bound can answer, before anything is learned."""
+    _check.known("of", of, OF)
+    checked_confidence(confidence)
+
+
 def certify(
     first: Fitted,
     x: Array,
@@ -142,8 +148,6 @@ def certify(
     first: what was learned from the rows x[parts.learn] alone; x, y: all rows, in the user's units
     risk, of: as for `RobustClassifier.certify`
     """
-    _check.known("of", of, OF)
-    checked_confidence(confidence)
     learner: Any = first.learner
     if not hasattr(learner, "near"):
         raise InvalidInput(
