@@ -31,6 +31,10 @@ class Objective(Protocol):
         """Order of the regulariser."""
 
     @property
+    def joint(self) -> bool:
+        """Whether a posterior's modes enter a row's loss together, or each has its own."""
+
+    @property
     def power(self) -> float | None:
         """The power whose integral over targets the loss needs, if any."""
 
@@ -58,6 +62,9 @@ class Criterion:
         the data more, math.inf drops the regulariser
     t_p: order of the Rényi regulariser, above 0; 1 is the KL divergence, smaller forgives a
         wrong prior
+    joint: for a posterior of K modes q_k. True is the paper's J, of their mixture. False is
+        mean_k J(q_k), the mean of what each mode has by itself; J is convex in q, so that it is an
+        upper bound on the mixture's. At m = 1 both are the same
 
     (m=1, t=1) is Bayes, (m, 1) is PAC^m, (1, t) the robust Gibbs predictor, (1, 1, t_p) Rényi
     variational inference.
@@ -70,6 +77,7 @@ class Criterion:
     t: float
     beta: float = 1.0
     t_p: float = 1.0
+    joint: bool = True
 
     def __post_init__(self) -> None:
         _check.members(self.m)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
+from mtbayes._values import storable
 from mtbayes.types import Array
 
 # One random number costs about as much as this many multiplications; measured, not critical.
@@ -71,6 +72,67 @@ class Points(NamedTuple):
 
     def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
         """The largest of several results, for each set."""
+        return _largest(linear, self.part(linear.start, linear.size), inputs)
+
+
+@storable
+class Factor(NamedTuple):
+    """What a linear map of K members has beside the weights that they share."""
+
+    before: Array
+    """[K, inputs], on what goes in."""
+    after: Array
+    """[K, units], on what comes out."""
+    bias: Array
+    """[K, units]"""
+
+
+class Factors(NamedTuple):
+    """K members whose weights are shared W[i, u] times before[k, i] times after[k, u].
+
+    A member needs inputs and units of a map as numbers of its own, in place of their product.
+    """
+
+    weights: tuple[Array, ...]
+    """Of each linear map, [inputs, units]."""
+    factors: tuple[Factor, ...]
+    own: Array
+    """[K, ...], parameters behind all maps."""
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each map begins in θ."""
+        sizes = [(w.shape[0] + 1) * w.shape[1] for w in self.weights]
+        return [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+
+    def theta(self) -> Array:
+        """The members as points, [K, P]."""
+        parts = []
+        for w, f in zip(self.weights, self.factors, strict=True):
+            whole = f.before[:, :, None] * w * f.after[:, None, :]
+            parts += [whole.reshape(len(whole), -1), f.bias]
+        return jnp.concatenate([*parts, self.own], axis=1)
+
+    def part(self, start: int, size: int) -> Array:
+        """A slice of each member: what lies behind the maps, or of whole members."""
+        behind = self.starts[-1]
+        if start >= behind:
+            return self.own[:, start - behind : start - behind + size]
+        return self.theta()[:, start : start + size]
+
+    def linear(self, linear: Linear, h: Array) -> Array:
+        """One product of all members' rows with the shared weights."""
+        place = self.starts.index(linear.start)
+        weight, factor = self.weights[place], self.factors[place]
+        h = h[None] if linear.shared else h
+        middle = (1,) * (h.ndim - 2)
+        before, after, bias = (v.reshape(len(v), *middle, -1) for v in factor)
+        wide = h * before
+        out = (wide.reshape(-1, linear.inputs) @ weight).reshape(*wide.shape[:-1], linear.units)
+        return out * after + bias
+
+    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
+        """The largest of several results, through whole weights."""
         return _largest(linear, self.part(linear.start, linear.size), inputs)
 
 

@@ -110,11 +110,11 @@ def _program(model: Any) -> Callable[[Array, Array], Any]:
 def _members(model: Any, posterior: Posterior, state: Any, key: Array, members: int) -> Array:
     """θ[S, P], as many from each component."""
     k = posterior.components
-    held = np.shape(getattr(state, "mean", ()))[:1]
-    if held != (k,) or posterior.drawn != hasattr(state, "log_std"):
+    held = getattr(state, "components", "no")
+    if held != k or not isinstance(state, posterior.state):
         raise InvalidInput(
-            f"state must be one of {posterior!r}, got {type(state).__name__} with "
-            f"{held[0] if held else 'no'} components. Name the posterior that was fitted."
+            f"state must be one of {posterior!r}, got {type(state).__name__} with {held} "
+            "components. Name the posterior that was fitted."
         )
     theta = posterior.sample(key, state, -(-members // k) * k if posterior.drawn else k)
     if theta.shape[1] != model.size:

@@ -36,6 +36,7 @@ class _Gibbs:
     m: float
     beta: float
     t_p: float
+    joint = True
 
     def _check_shared(self) -> None:
         _check.members(self.m, infinite=False)
@@ -239,7 +240,7 @@ def generalised_cross_entropy(q: float, beta: float = 1.0) -> Criterion:
     beta: how much rows count against the prior; 1 is Bayes
 
     >>> generalised_cross_entropy(0.75)
-    Criterion(m=1, t=0.25, beta=1.0, t_p=1.0)
+    Criterion(m=1, t=0.25, beta=1.0, t_p=1.0, joint=True)
     """
     _check.fraction(q, "q", "q = 0 is the log loss; larger is more robust.")
     return Criterion(m=1, t=1 - q, beta=beta)

@@ -46,7 +46,7 @@ def audit(
     show: Annotated[int, typer.Option(min=0, help="Rows on the screen.")] = 20,
     task: options.Task = None,
     t: options.T = "auto",
-    m: options.M = 10,
+    m: options.M = "auto",
     epochs: options.Epochs = None,
     resume: options.Resume = False,
     seed: options.Seed = 0,

@@ -29,7 +29,7 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     task: options.Task = None,
     t: options.T = "auto",
-    m: options.M = 10,
+    m: options.M = "auto",
     epochs: options.Epochs = None,
     resume: options.Resume = False,
     seed: options.Seed = 0,

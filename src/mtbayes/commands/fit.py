@@ -23,7 +23,7 @@ def fit(
     ] = None,
     task: options.Task = None,
     t: options.T = "auto",
-    m: options.M = 10,
+    m: options.M = "auto",
     epochs: options.Epochs = None,
     resume: options.Resume = False,
     seed: options.Seed = 0,

@@ -41,6 +41,8 @@ Task = Annotated[
     str | None, typer.Option(help="classes or number; guessed from the target if left out.")
 ]
 T = Annotated[str, typer.Option("--t", help="auto, or 0 to 1: smaller is more robust.")]
-M = Annotated[int, typer.Option("--m", help="Size of the ensemble.")]
+M = Annotated[
+    str, typer.Option("--m", help="Size of the ensemble that is trained as one, or auto.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where Ctrl-C stopped.")]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the rows; by their number if none.")]

@@ -19,8 +19,6 @@ from mtbayes.fitting import Fitted
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.progress import Callback, bar
 
-_BETA = 5.0  # beta="auto" as a multiple of m
-
 
 def shown(*names: str) -> Any:
     """A field of what was fitted, or of a part of it, under a name of scikit-learn's kind."""
@@ -40,7 +38,7 @@ class Robust(BaseEstimator, ABC):
     `fitted_` holds what was learned; the other attributes show it.
     """
 
-    m: int
+    m: int | str
     t: float | str
     beta: float | str
     epochs: int | str
@@ -71,17 +69,24 @@ class Robust(BaseEstimator, ABC):
             return (float(self.t),)
         return tuple(t for t in self._path if below is None or t < below)
 
-    def _by_gradients(self, model: Any, posterior: Any) -> NetworkLearner:
-        """The learner of a model whose parameters have a posterior."""
+    def _by_gradients(
+        self, model: Any, posterior: Any, m: int, width: float, trust: float = 50.0
+    ) -> NetworkLearner:
+        """The learner of a model whose parameters have a posterior.
+
+        width: of the prior; trust: beta by m, where it is not given
+        """
         return NetworkLearner(
             model,
             posterior,
-            int(self.m),
+            m,
             float(self.t_p),
-            _BETA * self.m if self.beta == "auto" else float(self.beta),
-            None if self.epochs == "auto" else int(self.epochs),
+            trust * m if is_auto(self.beta) else float(self.beta),
+            None if is_auto(self.epochs) else int(self.epochs),
             int(self.batch_size),
             float(self.learning_rate),
+            joint=m > 1,
+            width=width,
         )
 
     def _seed(self) -> int:
@@ -93,12 +98,13 @@ class Robust(BaseEstimator, ABC):
 
     def check_parameters(self) -> None:
         """Refuse parameters that no fit can take."""
-        _check.members(self.m, infinite=False)
-        if not _is_auto(self.t):
+        if not is_auto(self.m):
+            _check.members(self.m, infinite=False)
+        if not is_auto(self.t):
             _check.fraction(self.t, "t", f"'auto' chooses it; {_check.T_REMEDY}")
-        if not _is_auto(self.beta):
-            _check.ordinary(self.beta, "beta", "'auto' is 5·m; larger trusts the prior less.")
-        if not _is_auto(self.epochs):
+        if not is_auto(self.beta):
+            _check.ordinary(self.beta, "beta", "'auto' chooses it; larger trusts the prior less.")
+        if not is_auto(self.epochs):
             _check.count(self.epochs, "epochs", "'auto' goes by the number of rows.")
         _check.count(self.batch_size, "batch_size", "128 is the default.")
         _check.ordinary(self.learning_rate, "learning_rate", "0.01 is the default.", most="1")
@@ -118,5 +124,6 @@ class Robust(BaseEstimator, ABC):
         save(self, path)
 
 
-def _is_auto(value: Any) -> bool:
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to us."""
     return isinstance(value, str) and value == "auto"

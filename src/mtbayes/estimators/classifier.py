@@ -47,16 +47,17 @@ class RobustClassifier(ClassifierMixin, Supervised):
     It trains an ensemble by the (m,t)-robust criterion, chooses t by how well rows that a fit has
     not seen are explained, wrong ones included, and reports which rows look wrong.
 
-    m: size of the ensemble that the criterion trains as one
+    m: size of the ensemble that the criterion trains as one. At 1 each mode has a loss of its own;
+        "auto" is that, or 10 where one mode of that explains rows better
     t: how much a row that contradicts the others is believed, in [0, 1]: 1 as much as any other,
         less is more robust; "auto" chooses it
     t_p: order of the Rényi divergence from the prior; below 1 forgives a prior that is wrong
-    beta: how much rows count against the prior; 1 at m=1 is Bayes, "auto" is 5·m
+    beta: how much rows count against the prior; 1 at m=1 is Bayes, "auto" is 50·m
     network: "mlp", "cnn" for images [n, height, width(, channels)], or a network of
         `mtbayes.networks`
     hidden: units of the hidden layers
-    posterior: "mean_field", one Gaussian over the weights, or "mixture", five
-    epochs: passes over the rows; "auto" makes about 3000 steps, and 10 to 500 passes
+    modes: networks, at most, whose mixture is the posterior; one is a Gaussian over the weights
+    epochs: passes over the rows; "auto" makes 60, more where rows are few, less where they are many
     batch_size: rows a step
     learning_rate: where the step size of Adam starts
     warm_start: whether a second `fit` starts from the first's posterior
@@ -84,6 +85,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
     """
 
     _law = WrongLabels
+    _settings = ((1, 10**9, 1.0), (1, 10**9, 0.3), (10, 10**9, 1.0))
     _path = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     _risks = ("error", "log_t")
 

@@ -21,6 +21,8 @@ from mtbayes.learners.cloud import Cloud, CloudLearner
 from mtbayes.posteriors import Mixture
 from mtbayes.types import FloatArray, Rows
 
+_TRUST = 5.0  # beta="auto" by m
+
 
 class RobustDensity(DensityMixin, Robust):
     """A density for rows of which some are outliers.
@@ -88,7 +90,9 @@ class RobustDensity(DensityMixin, Robust):
         x = self.checked(X, reset=True, ensure_min_samples=2)
         rows = Rows(x, x, inputs.weights(sample_weight, x))
         path = self._candidates()
-        inner = self._by_gradients(Cloud(x.shape[1]), Mixture(self.components))
+        inner = self._by_gradients(
+            Cloud(x.shape[1]), Mixture(self.components), int(self.m), width=1.0, trust=_TRUST
+        )
         option = Option(CloudLearner(inner, path), path)
         key = jax.random.key(self._seed())
 

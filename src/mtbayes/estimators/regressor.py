@@ -30,7 +30,7 @@ class RobustRegressor(RegressorMixin, Supervised):
     inside, so that units do not matter.
 
     noise: "by_input", a spread of its own for each row, or "constant", one for all
-    m, t, t_p, beta, network, hidden, posterior, epochs, batch_size, learning_rate, warm_start,
+    m, t, t_p, beta, network, hidden, modes, epochs, batch_size, learning_rate, warm_start,
     random_state, verbose: as for `RobustClassifier`
 
     After a fit:
@@ -47,6 +47,7 @@ class RobustRegressor(RegressorMixin, Supervised):
     """
 
     _law = WrongTargets
+    _settings = ((10, 1, 2.0), (10, 1, 0.3), (1, 10**9, 1.0), (10, 10**9, 1.0))
     # Below .6 a Gaussian fits the middle of the noise alone, and tails pass for wrong rows.
     _path = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
     _risks = ("log_t",)
@@ -55,13 +56,13 @@ class RobustRegressor(RegressorMixin, Supervised):
 
     def __init__(
         self,
-        m: int = 10,
+        m: int | str = "auto",
         t: float | str = "auto",
         t_p: float = 1.0,
         beta: float | str = "auto",
         network: Any = "mlp",
         hidden: tuple[int, ...] = (50, 50),
-        posterior: str = "mean_field",
+        modes: int = 10,
         noise: str = "by_input",
         epochs: int | str = "auto",
         batch_size: int = 128,
@@ -77,7 +78,7 @@ class RobustRegressor(RegressorMixin, Supervised):
             beta,
             network,
             hidden,
-            posterior,
+            modes,
             epochs,
             batch_size,
             learning_rate,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -17,7 +16,7 @@ from mtbayes import _check
 from mtbayes.data.sources import is_streamed, open_stream
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
-from mtbayes.estimators.base import Robust, shown
+from mtbayes.estimators.base import Robust, is_auto, shown
 from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
 from mtbayes.fitting.certificate import Parts, certify, check_question
 from mtbayes.fitting.harm import Harm, harm, remember
@@ -26,22 +25,20 @@ from mtbayes.learners import Place
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
-from mtbayes.posteriors import Mixture, mean_field
+from mtbayes.posteriors import Mixture, Particles
 from mtbayes.solve.devices import Devices
 from mtbayes.solve.feed import check_size
 from mtbayes.theory.bounds import Bound, log_t_span
 from mtbayes.types import Array, Rows
 
-POSTERIORS: dict[str, Callable[[], Mixture]] = {
-    "mean_field": mean_field,
-    "mixture": lambda: Mixture(5),
-}
 NETWORKS = ["mlp", "cnn"]
 
 
 class Supervised(Robust):
     """Base of the estimators of targets; the parameters are explained in each of them."""
 
+    _settings: ClassVar[tuple[tuple[int, int, float], ...]]
+    """m, modes at most and width of the prior to choose from; the first where rows are few."""
     _risks: ClassVar[tuple[str, ...]]
     """Losses that `certify` can bound, the usual one first."""
 
@@ -51,13 +48,13 @@ class Supervised(Robust):
 
     def __init__(
         self,
-        m: int = 10,
+        m: int | str = "auto",
         t: float | str = "auto",
         t_p: float = 1.0,
         beta: float | str = "auto",
         network: Any = "mlp",
         hidden: tuple[int, ...] = (50, 50),
-        posterior: str = "mean_field",
+        modes: int = 10,
         epochs: int | str = "auto",
         batch_size: int = 128,
         learning_rate: float = 0.01,
@@ -71,7 +68,7 @@ class Supervised(Robust):
         self.beta = beta
         self.network = network
         self.hidden = hidden
-        self.posterior = posterior
+        self.modes = modes
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -122,25 +119,32 @@ class Supervised(Robust):
         place: Place = Place(),
         classes: Any = None,
         below: float | None = None,
+        spread: bool = False,
     ) -> Fitted:
-        """What is learned from rows in memory; below: which a chosen t must be."""
+        """What is learned from rows in memory.
+
+        below: which a chosen t must be; spread: whether modes must be more than points
+        """
         x, y = self.checked_rows(x, y, reset=True)
         rows = Rows(x, y, inputs.weights(sample_weight, x))
         before = self.fitted_ if self.warm_start and hasattr(self, "fitted_") else None
         labels = self._labels(y, classes)
-        learner = self._learner(rows.x.shape[1:], labels)
+        learners = self._learners(rows.x.shape[1:], labels, spread)
 
         def units(own: Rows) -> Units:
             features = Features.of(own.x, own.weight)
             return Units(features, self._target_units(own, labels))
 
-        if before is not None and learner.model != getattr(before.learner, "model", None):
-            raise InvalidInput(
-                "X must have the columns, and network and hidden the values, of the first fit when "
-                "warm_start=True. Set warm_start=False to start anew."
-            )
+        if before is not None:
+            learners = [learner for learner in learners if learner == before.learner]
+            if not learners:
+                raise InvalidInput(
+                    "X must have the columns, and the parameters of the network the values, of the "
+                    "first fit when warm_start=True. Set warm_start=False to start anew."
+                )
+        first, *others = learners
         fitted = learn(
-            [Option(learner, self._candidates(below))],
+            [Option(first, self._candidates(below), tuple(others))],
             rows,
             units if before is None else before.units,
             self._law,
@@ -151,11 +155,24 @@ class Supervised(Robust):
         remember(fitted, rows)
         return fitted
 
-    def _learner(self, shape: tuple[int, ...], labels: Any) -> NetworkLearner:
-        """The network for rows of a shape."""
+    def _learners(self, shape: tuple[int, ...], labels: Any, spread: bool) -> list[NetworkLearner]:
+        """The network for rows of a shape, in the settings that are left to us.
+
+        Several modes are points: Gaussians around them are no better and take twice as long.
+        spread: Gaussians all the same
+        """
         likelihood = self._likelihood(labels)
         model = Model(self._network(shape, likelihood.outputs), likelihood)
-        return self._by_gradients(model, POSTERIORS[self.posterior]())
+        found = []
+        for m, modes, width in self._settings:
+            if not is_auto(self.m):
+                m = int(self.m)
+            k = _even(m, min(modes, self.modes))
+            family = Mixture if spread or m > k or k == 1 else Particles
+            learner = self._by_gradients(model, family(k), m, width)
+            if learner not in found:
+                found.append(learner)
+        return found
 
     def _learn_stream(self, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
         """Learn from a data set, an array on disk or an iterator of record batches."""
@@ -284,6 +301,7 @@ class Supervised(Robust):
             _safe_indexing(X, parts.learn),
             _safe_indexing(y, parts.learn),
             below=1.0 if risk == "log_t" else None,
+            spread=True,
         )
         bound = certify(first, rows, targets, parts, confidence, risk, of, key)
         own.fitted_ = bound.predictor
@@ -308,7 +326,7 @@ class Supervised(Robust):
         """Refuse parameters that no fit can take."""
         super().check_parameters()
         _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
-        _check.known("posterior", self.posterior, list(POSTERIORS))
+        _check.count(self.modes, "modes", "10 is the default.")
         if isinstance(self.network, str):
             _check.known("network", self.network, NETWORKS)
         elif not hasattr(self.network, "unravel"):
@@ -334,6 +352,11 @@ class Supervised(Robust):
         """What is said of rows that were not fitted: which are wrong, and what they should be."""
         check_is_fitted(self)
         return self.fitted_.judge(*self.checked_rows(x, y, reset=False))
+
+
+def _even(m: int, most: int) -> int:
+    """The largest number of modes over which m members, or which over m, can be shared out."""
+    return max(k for k in range(1, most + 1) if max(m, k) % min(m, k) == 0)
 
 
 def _cnn(shape: tuple[int, ...], hidden: tuple[int, ...], outputs: int) -> Stack:

@@ -23,15 +23,20 @@ from mtbayes.types import Array, FloatArray, Rows
 
 # Data count as dirty where at least so many rows are wrong, with that confidence.
 CLEARLY, LEVEL = 0.005, 0.68
+_BRIEF = 0.1  # of the time of a choice, for settings
 _LOWEST = -1e6  # log probability that is told from a lower one
 _NO_TRUST = 1e-9  # a mean probability of being good that rounding makes
 
 
 class Option(NamedTuple):
-    """A learner, and the values of t that it may take, downwards."""
+    """A learner, and the values of t that it may take, downwards.
+
+    others: the same learner in other settings; a brief look at one fold picks one of them
+    """
 
     learner: Learner
     path: tuple[float, ...]
+    others: tuple[Any, ...] = ()
 
 
 class Candidate(NamedTuple):
@@ -70,14 +75,17 @@ def choose(
     n = len(rows.y)
     fold = folds(n, jax.random.fold_in(key, 0))
     count = int(fold.max()) + 1
-    candidates = [Candidate(learner, t) for learner, path in options for t in path]
+    looks = place.part(0.0, _BRIEF if any(option.others for option in options) else 0.0)
+    place = place.part(*((_BRIEF, 1 - _BRIEF) if any(o.others for o in options) else (0.0, 1.0)))
+    options = [_settled(option, rows, law, fold, key, looks) for option in options]
+    candidates = [Candidate(learner, t) for learner, path, _ in options for t in path]
     looked = max(option.learner.looks(n, count) for option in options)
     looked = count if len(candidates) == 1 else looked
-    work = looked * sum(_cost(len(path)) for _, path in options)
+    work = looked * sum(_cost(len(option.path)) for option in options)
     compared_share = work / (work + (count - looked) * _cost(1))
     prepared = [option.learner.prepared(rows) for option in options]
     unseen: list[Any] = []
-    for i, (learner, path) in enumerate(options):
+    for i, (learner, path, _) in enumerate(options):
         here = place.part(compared_share * i / len(options), compared_share / len(options))
         unseen.append(learner.unseen(prepared[i], fold, range(looked), path, key, place=here))
     every = _Joined(unseen)
@@ -90,6 +98,26 @@ def choose(
         rest = learner.unseen(own, fold, range(looked, count), (t,), key, place=here)
         whole = in_order([whole, rest[0]], fold >= looked)
     return Choice(learner, t, own, law.fit(whole, rows.y, rows.weight), whole, table)
+
+
+def _settled(
+    option: Option, rows: Rows, law: type[Law], fold: Array, key: Array, place: Place
+) -> Option:
+    """An option in the one of its settings that says most of a fold after little training."""
+    if not option.others:
+        return option
+    settings = (option.learner, *option.others)
+    prepared = option.learner.prepared(rows)
+    # One in the middle and the smallest: a setting may be good at one of them alone.
+    few = tuple(dict.fromkeys((option.path[len(option.path) // 2], option.path[-1])))
+    unseen = []
+    for i, learner in enumerate(settings):
+        here = place.part(i / len(settings), 1 / len(settings))._replace(prefix=f"brief-{i}-")
+        unseen += learner.brief().unseen(prepared, fold, [0], few, key, place=here)
+    candidates = [Candidate(learner, t) for learner in settings for t in few]
+    _, table = _best(law, rows.take(fold == 0), candidates, unseen)
+    best = candidates[int(np.argmax([entry["score"] for entry in table]))].learner
+    return option._replace(learner=best, others=())
 
 
 def _cost(candidates: int) -> float:

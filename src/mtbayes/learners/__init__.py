@@ -16,7 +16,7 @@ from mtbayes.errors import InvalidInput
 from mtbayes.progress import Callback, part, silent
 from mtbayes.types import Array, Rows
 
-__all__ = ["MEMBERS", "Further", "Learner", "Place", "Trained"]
+__all__ = ["MEMBERS", "Brief", "Further", "Learner", "Place", "Trained"]
 
 MEMBERS = 100
 """Members of a predictive."""
@@ -26,11 +26,13 @@ class Place(NamedTuple):
     """Where fits run, are kept and are heard of.
 
     folder: of checkpoints, or None; mesh: of devices that share the rows of a step, or None
+    prefix: what the names of checkpoints begin with
     """
 
     folder: Unfinished | None = None
     mesh: Any = None
     callback: Callback = silent
+    prefix: str = ""
 
     @classmethod
     def of(cls, checkpoint: Any, mesh: Any) -> Place:
@@ -42,7 +44,7 @@ class Place(NamedTuple):
 
     def file(self, name: str) -> Path | None:
         """The checkpoint of one fit."""
-        return None if self.folder is None else self.folder.file(name)
+        return None if self.folder is None else self.folder.file(self.prefix + name)
 
     def part(self, begin: float, share: float) -> Place:
         """The same for a part of the work, which begins where `begin` of all is done."""
@@ -100,6 +102,13 @@ class Learner(Protocol):
 
     def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
         """What a state says of new rows."""
+
+
+class Brief(Protocol):
+    """A learner that can be had in several settings, which are compared at little cost."""
+
+    def brief(self) -> Learner:
+        """The same with less training."""
 
 
 class Further(Protocol):

@@ -15,7 +15,7 @@ from mtbayes._values import storable
 from mtbayes.criteria import Criterion
 from mtbayes.learners import MEMBERS, Place, Trained
 from mtbayes.models import Model
-from mtbayes.posteriors import Mixture, Prior, prior
+from mtbayes.posteriors import Posterior, Prior, prior
 from mtbayes.predicting import predictive
 from mtbayes.predictives import in_order
 from mtbayes.solve.checkpoint import Checkpoint
@@ -25,12 +25,15 @@ from mtbayes.types import Array, Rows, Solution
 
 MIDDLE = 0.7
 """The t at which a fit to a smaller one begins: from a random start it may never find the rows."""
+_NEAR = 0.1  # how far a point is held from where it was, in units of a weight at the start
+_BRIEF = 0.15  # of a fit's epochs, where learners are compared
 _SHARE = 0.2  # of a fit's epochs, for those at its own t
-_STEPS = 3000  # of a fit whose epochs go by the number of rows, about
+# Of a fit whose epochs go by the number of rows: epochs where neither fewer steps would be made
+# than the least nor more than the most.
+_EPOCHS, _LEAST_STEPS, _MOST_STEPS = 40, 1500, 6000
 _STREAM_STEPS = 30_000  # of one to a stream, at least, and at least one epoch
 _FEW_MEMBERS = 30  # of the predictives that t is chosen by
 _FEW_ROWS = 1000  # below which all folds compare all t
-_PRIOR = 2.0  # standard deviation of a weight, in units of 1/√inputs
 
 
 class Legs(NamedTuple):
@@ -50,37 +53,53 @@ class Legs(NamedTuple):
 @storable
 @dataclass(frozen=True)
 class NetworkLearner:
-    """A network under a likelihood, its posterior a mixture of Gaussians.
+    """A network under a likelihood, its posterior a mixture of modes: Gaussians or points.
 
-    m, t_p, beta: of the criterion
+    m, t_p, beta, joint: of the criterion
     epochs: passes over the rows; None goes by their number
+    width: standard deviation of a weight before any row is seen, in units of 1/√inputs
+    effort: factor on the epochs
     """
 
     model: Model
-    posterior: Mixture
+    posterior: Posterior
     m: int
     t_p: float
     beta: float
     epochs: int | None
     batch_size: int
     learning_rate: float
-    name = "network"
+    joint: bool = True
+    width: float = 2.0
+    effort: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """With how many modes, and what their loss is."""
+        k = self.posterior.components
+        if k == 1:
+            return f"network, one mode, m = {self.m}"
+        return f"network, {k} modes, {f'm = {self.m} of all' if self.joint else 'each its own'}"
 
     def criterion(self, t: float) -> Criterion:
         """The criterion at t."""
-        return Criterion(m=self.m, t=t, beta=self.beta, t_p=self.t_p)
+        return Criterion(m=self.m, t=t, beta=self.beta, t_p=self.t_p, joint=self.joint)
+
+    def brief(self) -> NetworkLearner:
+        """The same with few epochs, to be compared with others at little cost."""
+        return replace(self, effort=_BRIEF * self.effort)
 
     @property
     def prior(self) -> Prior:
         """Of the weights, before any row is seen."""
-        return prior(0.0, _PRIOR * self.model.scale())
+        return prior(0.0, self.width * self.model.scale())
 
     def passes(self, rows: int) -> int:
         """Epochs for so many rows in memory."""
-        if self.epochs is not None:
-            return self.epochs
         batches = -(-rows // min(self.batch_size, rows))
-        return int(np.clip(math.ceil(_STEPS / batches), 10, 500))
+        steps = np.clip(_EPOCHS * batches, _LEAST_STEPS, _MOST_STEPS)
+        usual = self.epochs or float(np.clip(math.ceil(steps / batches), 10, 500))
+        return max(1, round(self.effort * usual))
 
     def problem(self, rows: Rows, t: float) -> Problem:
         """What a fit of rows at t minimises, and how."""
@@ -178,15 +197,12 @@ class NetworkLearner:
 
     def further(self, state: Any, prepared: Rows, t: float, key: Array) -> Trained:
         """The posterior so far is the prior; a third of the epochs, at a lower rate."""
-        return trained(
-            solved(self._onwards(prepared, t, state, _as_prior(state)), key, "further", Place())
-        )
+        return trained(solved(self._onwards(prepared, t, state), key, "further", Place()))
 
     def near(self, state: Any, prepared: Rows, t: float, beta: float, key: Array) -> Any:
         """The state of a fit that starts at another and is held near it, component by component."""
-        around = Prior(jnp.asarray(state.mean), jnp.exp(jnp.asarray(state.log_std)))
-        held = Criterion(m=self.m, t=t, beta=beta, t_p=self.t_p)
-        problem = replace(self._onwards(prepared, t, state, around), criterion=held)
+        held = replace(self.criterion(t), beta=beta)
+        problem = replace(self._onwards(prepared, t, state), criterion=held)
         return trained(solved(problem, key, "near", Place())).state
 
     def stream(self, state: Any, rows: Rows, t: float, key: Array, place: Place) -> Trained:
@@ -197,11 +213,16 @@ class NetworkLearner:
             problem = replace(problem, epochs=max(1, math.ceil(_STREAM_STEPS / batches)))
         return trained(solved(problem, key, "all", place))
 
-    def _onwards(self, prepared: Rows, t: float, state: Any, before: Prior) -> Problem:
+    def _onwards(self, prepared: Rows, t: float, state: Any) -> Problem:
+        """From a state, which is the prior too: KL is convex in both, so each mode has its own."""
         problem = self.problem(prepared, t)
+        if self.posterior.drawn:
+            std = jnp.exp(jnp.asarray(state.log_std))
+        else:
+            std = _NEAR * self.model.scale()
         return replace(
             problem,
-            prior=before,
+            prior=Prior(jnp.asarray(state.mean), std),
             start=_on_device(state),
             learning_rate=0.3 * problem.learning_rate,
             epochs=max(1, problem.epochs // 3),
@@ -229,13 +250,6 @@ def trained(*parts: Solution) -> Trained:
             for i, (a, b, c) in enumerate(trace)
         ],
     )
-
-
-def _as_prior(state: Any) -> Prior:
-    """One Gaussian with a posterior's means and variances."""
-    mean, std = np.asarray(state.mean), np.exp(np.asarray(state.log_std))
-    variance = np.mean(std**2, axis=0) + np.var(mean, axis=0)
-    return prior(jnp.asarray(mean.mean(axis=0)), jnp.asarray(np.sqrt(variance)))
 
 
 def _on_device(state: Any) -> Any:

@@ -35,6 +35,11 @@ class MixtureState(NamedTuple):
     log_std: Array
     """[K, P]"""
 
+    @property
+    def components(self) -> int:
+        """K."""
+        return len(self.mean)
+
 
 @storable
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Mixture:
 
     components: int
     drawn = True
+    state = MixtureState
 
     def __post_init__(self) -> None:
         _check.count(self.components, "components", "1 is the mean field.")

@@ -9,19 +9,27 @@ import jax
 import jax.numpy as jnp
 
 from mtbayes import _check
+from mtbayes._values import storable
 from mtbayes.members import Plan, Points
 from mtbayes.models import LogLik
 from mtbayes.posteriors.prior import Prior
 from mtbayes.types import Array
 
 
+@storable
 class ParticlesState(NamedTuple):
     """The parameters φ of q."""
 
     mean: Array
     """The points, [K, P]."""
 
+    @property
+    def components(self) -> int:
+        """K."""
+        return len(self.mean)
 
+
+@storable
 @dataclass(frozen=True)
 class Particles:
     """q = (1/K) Σ_k δ(θ - θ_k).
@@ -32,6 +40,7 @@ class Particles:
 
     components: int
     drawn = False
+    state = ParticlesState
 
     def __post_init__(self) -> None:
         _check.count(self.components, "components", "A deep ensemble has 5 or 10.")

@@ -78,8 +78,9 @@ def check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
 def check_groups(criterion: Objective, posterior: Posterior) -> None:
     """Members can be shared out evenly over components."""
     m, k = _check.members(criterion.m, infinite=False), posterior.components
-    if max(m, k) % min(m, k):
+    if criterion.joint and max(m, k) % min(m, k):
         raise InvalidInput(
             f"m must divide the posterior's {k} components or be a multiple of them, so that draws "
-            f"can be shared out evenly, got m = {m:g}. Choose m = {k} or {2 * k}."
+            f"can be shared out evenly, got m = {m:g}. Choose m = {k} or {2 * k}, or joint=False, "
+            "with which each component has m members of its own."
         )

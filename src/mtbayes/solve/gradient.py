@@ -174,7 +174,9 @@ class Training:
     def _first_log_lik(self) -> Array:
         """log_lik of a few rows at the start: a function has no other fingerprint."""
         x, y = self.feed.few()
-        return self.settings.model.log_lik(Points(self.start.posterior.mean), x, y)
+        posterior = self.settings.posterior
+        theta = posterior.sample(jax.random.key(0), self.start.posterior, posterior.components)
+        return self.settings.model.log_lik(Points(theta), x, y)
 
     def advance(self, state: State, rows: Any, chunk: int) -> tuple[State, Terms, bool]:
         """One chunk: the new state, the mean terms, and whether all is finite."""

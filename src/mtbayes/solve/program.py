@@ -22,7 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from mtbayes.criteria import Objective
 from mtbayes.members import Plan, Points, plan
 from mtbayes.models import LogLik
-from mtbayes.posteriors import Posterior, Prior
+from mtbayes.posteriors import Posterior, Prior, grouped, members_of
 from mtbayes.types import Array, Rows
 
 _POOL = 2**21
@@ -72,8 +72,8 @@ class Settings(NamedTuple):
 
     @property
     def members(self) -> int:
-        """Members a step: m, or one for each component where those are more."""
-        return max(int(self.criterion.m), self.posterior.components)
+        """Members a step: m of all components together, at least one of each; or m of each."""
+        return members_of(self.criterion, self.posterior)
 
     @property
     def plan(self) -> Plan:
@@ -96,7 +96,7 @@ def estimate(
     integral = None
     if criterion.power is not None:
         integral = model.log_power_integral(members, rows.x, criterion.power)
-    elif settings.members > criterion.m > 1:
+    elif criterion.joint and settings.members > criterion.m > 1:
         log_lik = jax.random.permutation(key, log_lik)  # new groups of m components each step
     losses = criterion.rows(log_lik, integral, *hyper.numbers)
     data = settings.batches * jnp.sum(rows.weight * losses)
@@ -223,7 +223,7 @@ def row_losses(
 ) -> Any:
     """The criterion's loss of each row, [n], from at least `members` weights shared by all rows."""
     members = settings.members * -(-members // settings.members)
-    theta = settings.posterior.sample(key, state, members)
+    theta = grouped(settings.criterion, settings.posterior, key, state, members)
     losses = _losses(settings)
     parts = []
     for begin in range(0, len(x), _EVALUATION_ROWS):

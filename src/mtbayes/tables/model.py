@@ -87,14 +87,14 @@ class Settings(NamedTuple):
     """Options of a fit, as a person gave them."""
 
     t: str
-    m: int
+    m: str
     epochs: int | None
     seed: int
 
     def estimator(self, task: str, *, verbose: bool) -> Any:
         """The estimator for a task."""
         return _KINDS[task](
-            m=self.m,
+            m=self.m if self.m == "auto" else int(self.m),
             t=self.t if self.t == "auto" else float(self.t),
             epochs="auto" if self.epochs is None else self.epochs,
             random_state=self.seed,
@@ -103,10 +103,13 @@ class Settings(NamedTuple):
 
     def check(self) -> None:
         """Refuse what no estimator takes, before any file is read."""
-        try:
-            estimator = self.estimator("classes", verbose=False)
-        except ValueError:
-            raise InvalidInput(
-                f"t must be auto or a number from 0 to 1, got {self.t!r}. Smaller is more robust."
-            ) from None
+        for name, value, kind, rule in (
+            ("t", self.t, float, "a number from 0 to 1, got {!r}. Smaller is more robust."),
+            ("m", self.m, int, "a whole number from 1 up, got {!r}. 10 repairs a simple model."),
+        ):
+            try:
+                _ = value if value == "auto" else kind(value)
+            except ValueError:
+                raise InvalidInput(f"{name} must be auto or {rule.format(value)}") from None
+        estimator = self.estimator("classes", verbose=False)
         estimator.check_parameters()

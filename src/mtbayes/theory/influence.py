@@ -33,7 +33,7 @@ from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
 from mtbayes.members import Points
 from mtbayes.models import LogLik
-from mtbayes.posteriors import Posterior, Prior, mean_field
+from mtbayes.posteriors import Posterior, Prior, grouped, mean_field, members_of
 from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.progress import Callback, Progress, silent
 from mtbayes.solve.checks import checked_rows
@@ -340,7 +340,7 @@ def influence(
     prior = gaussian_prior() if prior is None else prior
     x, y = checked_rows(model, x, y)
     weights = _check.row_weights(weight, len(x))
-    size = max(1 if math.isinf(criterion.m) else int(criterion.m), posterior.components)
+    size = members_of(criterion, posterior)
     members = size * -(-_check.count(members, "members", "100 is the default.") // size)
     held = np.shape(getattr(state, "mean", ()))
     if held != (posterior.components, model.size):
@@ -351,7 +351,7 @@ def influence(
     key = jax.random.key(key) if isinstance(key, int) else key
     strength = criterion.regulariser_weight(float(weights.sum()))
     return Influence(
-        partial(_log_density, model, posterior, criterion.m, members, key),
+        partial(_log_density, model, posterior, criterion, members, key),
         lambda phi: strength * posterior.divergence(phi, prior, criterion.t_p),
         state,
         x,
@@ -367,7 +367,7 @@ def influence(
 def _log_density(
     model: LogLik,
     posterior: Posterior,
-    m: float,
+    criterion: Criterion,
     members: int,
     key: Array,
     state: Any,
@@ -375,8 +375,8 @@ def _log_density(
     y: Any,
 ) -> Array:
     """Log of the mean likelihood of each group of m members, [groups, n]."""
-    log_lik = model.log_lik(Points(posterior.sample(key, state, members)), x, y)
-    size = members if math.isinf(m) else int(m)
+    log_lik = model.log_lik(Points(grouped(criterion, posterior, key, state, members)), x, y)
+    size = members if math.isinf(criterion.m) else int(criterion.m)
     groups = log_lik.reshape(-1, size, *log_lik.shape[1:])
     return jax.nn.logsumexp(groups, axis=1) - math.log(size)
 
