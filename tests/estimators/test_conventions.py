@@ -21,7 +21,8 @@ from mtbayes import InvalidInput, RobustClassifier, RobustDensity, RobustRegress
 
 # One shape of rows for all fits, and halves of it, so that compiled programs are shared.
 N = 12
-QUICK = {"epochs": 2, "t": 0.7, "hidden": (4,), "batch_size": 12, "random_state": 0}
+PLAIN = {"m": 2, "modes": 1, "beta": 10.0}
+QUICK = {"epochs": 2, "t": 0.7, "hidden": (4,), "batch_size": 12, "random_state": 0} | PLAIN
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(N, 3)), columns=["length", "width", "age"])
 Y = np.resize([0, 1], N)

@@ -21,7 +21,8 @@ from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
 from mtbayes.data.contamination import flip_labels, replace_targets
 from mtbayes.learners import network
 
-QUICK = {"epochs": 4, "hidden": (8,), "t": 0.7, "random_state": 0}
+PLAIN = {"m": 2, "modes": 1, "beta": 10.0}  # one setting, so that none is chosen
+QUICK = {"epochs": 4, "hidden": (8,), "t": 0.7, "random_state": 0} | PLAIN
 
 
 @pytest.fixture(scope="module")

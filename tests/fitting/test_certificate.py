@@ -20,7 +20,8 @@ def blobs(n, seed):
 
 
 def estimator(**changes):
-    settings = {"m": 2, "t": 0.5, "hidden": (8,), "epochs": 20, "random_state": 0}
+    settings = {"m": 2, "modes": 1, "beta": 10.0, "t": 0.5, "hidden": (8,), "epochs": 20,
+                "random_state": 0}  # fmt: skip
     return RobustClassifier(**(settings | changes))
 
 
@@ -205,7 +206,7 @@ def test_refusals_come_before_any_fit_and_say_what_to_do(rows, monkeypatch):
 
 @pytest.mark.slow
 def test_a_mixture_has_a_prior_for_each_of_its_components(rows):
-    bound = estimator(m=5, posterior="mixture").certify(*rows, of="members")
+    bound = estimator(m=5, modes=5).certify(*rows, of="members")
     x, y = blobs(5000, 1)
     assert np.mean(bound.predictor.predict(x) != y) <= bound.value < 0.3
     # Components far from each other would cost hundreds of nats beside one common prior.

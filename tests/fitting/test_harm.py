@@ -12,7 +12,8 @@ import mtbayes
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
 from mtbayes.data.contamination import flip_labels
 
-SETTINGS = {"hidden": (6,), "t": 1.0, "m": 2, "epochs": 60, "random_state": 0}
+PLAIN = {"m": 2, "modes": 1, "beta": 10.0}
+SETTINGS = {"hidden": (6,), "t": 1.0, "epochs": 60, "random_state": 0} | PLAIN
 
 
 def rows(seed, n):

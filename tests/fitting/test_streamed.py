@@ -18,7 +18,8 @@ from mtbayes.fitting import Fitted, streamed
 from mtbayes.solve.checkpoint import Checkpoint
 
 N, SAMPLE = 600, 200
-QUICK = {"t": 0.6, "hidden": (8,), "batch_size": 20, "epochs": 10, "random_state": 0}
+PLAIN = {"m": 2, "modes": 1, "beta": 10.0}
+QUICK = {"t": 0.6, "hidden": (8,), "batch_size": 20, "epochs": 10, "random_state": 0} | PLAIN
 AUTO, PATH = QUICK | {"t": "auto"}, (1.0, 0.6)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))

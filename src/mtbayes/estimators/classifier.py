@@ -48,11 +48,12 @@ class RobustClassifier(ClassifierMixin, Supervised):
     not seen are explained, wrong ones included, and reports which rows look wrong.
 
     m: size of the ensemble that the criterion trains as one. At 1 each mode has a loss of its own;
-        "auto" is that, or 10 where one mode of that explains rows better
+        "auto" is that, or 10 where the loss of all modes together explains unseen rows better
     t: how much a row that contradicts the others is believed, in [0, 1]: 1 as much as any other,
         less is more robust; "auto" chooses it
     t_p: order of the Rényi divergence from the prior; below 1 forgives a prior that is wrong
-    beta: how much rows count against the prior; 1 at m=1 is Bayes, "auto" is 50·m
+    beta: how much rows count against the prior; 1 at m=1 is Bayes, "auto" is 50·m,
+        beside a wide prior or a narrow one, whichever explains unseen rows better
     network: "mlp", "cnn" for images [n, height, width(, channels)], or a network of
         `mtbayes.networks`
     hidden: units of the hidden layers

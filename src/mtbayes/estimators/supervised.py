@@ -166,7 +166,9 @@ class Supervised(Robust):
         found = []
         for m, modes, width in self._settings:
             if not is_auto(self.m):
-                m = int(self.m)
+                m, modes = int(self.m), self.modes
+            if not is_auto(self.beta):
+                width = self._settings[0][2]
             k = _even(m, min(modes, self.modes))
             family = Mixture if spread or m > k or k == 1 else Particles
             learner = self._by_gradients(model, family(k), m, width)

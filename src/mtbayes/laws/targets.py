@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
+from scipy.stats import chi2
 
 from mtbayes._values import storable
 from mtbayes.laws.estimation import (
@@ -23,12 +25,19 @@ from mtbayes.predictives import GaussianPredictive
 from mtbayes.types import Array, FloatArray
 
 
+_FREEDOMS = (math.inf, 8.0, 4.0, 2.5)
+_TAIL_COST = 2.0  # nats that other tails than a Gaussian's must gain
+_SCALES = 50  # that make a Student's t, about
+_JUDGES = 4000  # rows by which a predictive is calibrated
+
+
 @storable
 @dataclass(frozen=True)
 class WrongTargets:
     """Good targets follow the predictive with its spread scaled, wrong ones laws without x.
 
     scale: factor on the members' standard deviations
+    freedom: degrees of freedom of a good target's tails; infinite if Gaussian
     shares: of good rows, then of wrong ones that are uniform, from the marginal, and far away
     low, high: range of the targets; centres, width: their marginal as a mixture of Gaussians
     """
@@ -39,6 +48,7 @@ class WrongTargets:
     high: float
     centres: FloatArray
     width: float
+    freedom: float = math.inf
 
     @property
     def epsilon(self) -> float:
@@ -53,15 +63,30 @@ class WrongTargets:
         many wrong. So some good rows are taken as seen before.
         """
         law = cls.none(y, weight)
+        law = max(
+            (law._calibrated_to(predictive, y, weight, freedom) for freedom in _FREEDOMS),
+            key=lambda pair: pair[1],
+        )[0]
         logs_at, counted = with_good_rows(law.logs_at(predictive, y), weight)
-        best = calibrate(logs_at, counted)
+        best = float(np.log(law.scale))
         found, n = explained(logs_at(best), counted)[0][1:], float(weight.sum())
         # A third of a row of each kind: one that no row has shown may yet come.
         kinds = (n * found + 1 / 3) / (n * found.sum() + 1)
         epsilon = one_may_be(float(found.sum()), n)
-        return replace(
-            law, scale=float(np.exp(best)), shares=np.array([1 - epsilon, *(epsilon * kinds)])
-        )
+        return replace(law, shares=np.array([1 - epsilon, *(epsilon * kinds)]))
+
+    def _calibrated_to(
+        self, predictive: GaussianPredictive, y: Array, weight: Array, freedom: float
+    ) -> tuple[WrongTargets, float]:
+        """The best scale beside some tails, and how well both explain rows; some rows will do."""
+        law = replace(self, freedom=freedom)
+        some = _some(len(y))
+        few = GaussianPredictive(predictive.means[:, some], predictive.stds[:, some])
+        counted = weight[some] * (weight.sum() / weight[some].sum())
+        logs_at, counted = with_good_rows(law.logs_at(few, y[some]), counted)
+        best = calibrate(logs_at, counted)
+        gained = explained(logs_at(best), counted)[1] * counted.sum()
+        return replace(law, scale=float(np.exp(best))), gained - _TAIL_COST * (freedom < math.inf)
 
     @classmethod
     def none(cls, y: Array, weight: Array | None = None) -> WrongTargets:
@@ -94,8 +119,19 @@ class WrongTargets:
         return wrong / wrong.sum() if wrong.sum() > 0 else np.full(3, 1 / 3)
 
     def calibrated(self, predictive: GaussianPredictive) -> GaussianPredictive:
-        """The predictive with its members' spread scaled."""
-        return GaussianPredictive(predictive.means, self.scale * predictive.stds)
+        """The predictive with its members' spread scaled.
+
+        Student's t is a mixture of Gaussians of all scales: members get those in turn, where they
+        are few several each.
+        """
+        means, stds = predictive.means, self.scale * predictive.stds
+        if math.isinf(self.freedom):
+            return GaussianPredictive(means, stds)
+        times = -(-_SCALES // len(means))
+        count = times * len(means)
+        levels = (_in_turn(count) + 0.5) / count
+        factors = np.sqrt(self.freedom / chi2.ppf(levels, self.freedom))[:, None]
+        return GaussianPredictive(np.tile(means, (times, 1)), factors * np.tile(stds, (times, 1)))
 
     def _log_wrong(self, y: FloatArray) -> FloatArray:
         """Log density of the three laws of wrong targets, [3, n]."""
@@ -159,3 +195,15 @@ class WrongTargets:
             return np.stack([logs[0], logsumexp(logs[1:], axis=0, b=law[:, None])])
 
         return profile(*with_good_rows(both_at, weight), level)
+
+
+def _some(n: int) -> Array:
+    """Places of rows, all of them or so many at random."""
+    if n <= _JUDGES:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, _JUDGES, replace=False))
+
+
+def _in_turn(count: int) -> Array:
+    """0 .. count-1 in an order without a pattern: members that follow each other may be alike."""
+    return np.random.default_rng(0).permutation(count)
