@@ -23,8 +23,8 @@ from mtbayes.learners import network
 # One shape of rows for all tests, so that compiled programs are shared.
 N = 12
 PLAIN = {"m": 2, "modes": 1, "beta": 10.0}
-QUICK = {"epochs": 2, "t": 0.7, "batch_size": 12, "random_state": 0} | PLAIN
-NET = QUICK | {"hidden": (4,)}
+QUICK = {"epochs": 2, "t": 0.7, "batch_size": 12, "random_state": 0}
+NET = QUICK | PLAIN | {"hidden": (4,)}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
 Y = X[:, 0] + 0.1 * RNG.normal(size=N)

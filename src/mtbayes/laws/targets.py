@@ -24,9 +24,9 @@ from mtbayes.laws.estimation import (
 from mtbayes.predictives import GaussianPredictive
 from mtbayes.types import Array, FloatArray
 
-
 _FREEDOMS = (math.inf, 8.0, 4.0, 2.5)
 _TAIL_COST = 2.0  # nats that other tails than a Gaussian's must gain
+_CORE = 0.4  # the least scale of other tails, in units of the Gaussian's
 _SCALES = 50  # that make a Student's t, about
 _JUDGES = 4000  # rows by which a predictive is calibrated
 
@@ -63,19 +63,19 @@ class WrongTargets:
         many wrong. So some good rows are taken as seen before.
         """
         law = cls.none(y, weight)
-        law = max(
-            (law._calibrated_to(predictive, y, weight, freedom) for freedom in _FREEDOMS),
-            key=lambda pair: pair[1],
-        )[0]
+        found = [law.beside(predictive, y, weight, freedom) for freedom in _FREEDOMS]
+        # Counts would shrink a Student's t onto the most frequent one.
+        least = _CORE * found[0][0].scale
+        law = max((pair for pair in found if pair[0].scale >= least), key=lambda pair: pair[1])[0]
         logs_at, counted = with_good_rows(law.logs_at(predictive, y), weight)
         best = float(np.log(law.scale))
-        found, n = explained(logs_at(best), counted)[0][1:], float(weight.sum())
+        wrong, n = explained(logs_at(best), counted)[0][1:], float(weight.sum())
         # A third of a row of each kind: one that no row has shown may yet come.
-        kinds = (n * found + 1 / 3) / (n * found.sum() + 1)
-        epsilon = one_may_be(float(found.sum()), n)
+        kinds = (n * wrong + 1 / 3) / (n * wrong.sum() + 1)
+        epsilon = one_may_be(float(wrong.sum()), n)
         return replace(law, shares=np.array([1 - epsilon, *(epsilon * kinds)]))
 
-    def _calibrated_to(
+    def beside(
         self, predictive: GaussianPredictive, y: Array, weight: Array, freedom: float
     ) -> tuple[WrongTargets, float]:
         """The best scale beside some tails, and how well both explain rows; some rows will do."""

@@ -73,13 +73,15 @@ class NetworkLearner:
     width: float = 2.0
     effort: float = 1.0
 
+    name = "network"
+
     @property
-    def name(self) -> str:
-        """With how many modes, and what their loss is."""
+    def words(self) -> str:
+        """How many modes it has, and which loss they have."""
         k = self.posterior.components
         if k == 1:
-            return f"network, one mode, m = {self.m}"
-        return f"network, {k} modes, {f'm = {self.m} of all' if self.joint else 'each its own'}"
+            return f"one network of {self.m} members"
+        return f"{k} networks" + (f", {self.m} of them as one" if self.joint else "")
 
     def criterion(self, t: float) -> Criterion:
         """The criterion at t."""

@@ -40,7 +40,8 @@ def unseen_scores(model: TableModel, rows: TableRows, judged: Judgement) -> dict
     rows weighted by the probability that they are right, which is as good as that probability.
     """
     estimator = model.estimator
-    path = {entry["t"]: entry["score"] for entry in estimator.score_path_}
+    learner = estimator.fitted_.learner.name
+    path = {e["t"]: e["score"] for e in estimator.score_path_ if e["learner"] == learner}
     if not path:
         return {}
     good, predicted = 1 - judged.outlier_probability, judged.prediction
