@@ -40,6 +40,7 @@ __all__ = [
     "Model",
     "Particles",
     "Progress",
+    "Rank1",
     "RobustClassifier",
     "RobustDensity",
     "RobustRegressor",
@@ -98,6 +99,7 @@ _NAMES = {
     "posteriors": (
         "Mixture",
         "Particles",
+        "Rank1",
         "mean_field",
         "prior",
     ),

@@ -11,7 +11,7 @@ from mtbayes.data import datasets
 from mtbayes.experiments import EXPERIMENTS, How, housing, images, prior
 from mtbayes.experiments.housing import HousingSpec, housing_rows
 from mtbayes.experiments.images import EDGES, ImageSpec, image_rows
-from mtbayes.experiments.methods import DEEP, GIBBS, METHODS, ROBUST
+from mtbayes.experiments.methods import DEEP, GIBBS, METHODS, MODES, ROBUST
 from mtbayes.experiments.prior import PriorSpec
 from mtbayes.experiments.results import read_rows, read_table
 from mtbayes.experiments.runner import Study, key
@@ -68,7 +68,7 @@ def test_every_method_has_the_same_regulariser():
         for name, method in METHODS.items()
     }
     assert weights.pop("Bayes") == pytest.approx(1 / 1000)
-    assert weights.pop(DEEP) == weights.pop("robust deep ensemble") == 0
+    assert weights.pop(DEEP) == weights.pop(MODES) == 0
     assert list(weights.values()) == pytest.approx([1 / 5000] * len(weights))
 
 
@@ -78,7 +78,7 @@ def test_one_t_means_as_much_for_every_robust_loss():
     import jax.numpy as jnp
 
     log_p = jnp.log(jnp.array([[0.01, 0.5]]))
-    for name in (GIBBS, "β-divergence", "γ-divergence", "robust deep ensemble"):
+    for name in (GIBBS, "β-divergence", "γ-divergence", MODES):
         criterion = METHODS[name].criterion(10, 0.7, 5.0)
         slope = jax.grad(lambda v, c=criterion: c.rows(v, jnp.zeros_like(v), *c.numbers()).sum())(
             log_p

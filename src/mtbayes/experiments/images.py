@@ -18,7 +18,7 @@ from mtbayes import networks
 from mtbayes.data import datasets
 from mtbayes.data.contamination import flip_labels
 from mtbayes.experiments.fits import Fit, Rows, some, trained
-from mtbayes.experiments.methods import DEEP, GIBBS, METHODS, ROBUST
+from mtbayes.experiments.methods import DEEP, GIBBS, METHODS, MODES, ROBUST
 from mtbayes.experiments.results import Row
 from mtbayes.experiments.runner import Columns, Found, Study
 from mtbayes.likelihoods import Categorical
@@ -210,9 +210,19 @@ _MNIST_FULL = replace(
     _MNIST_QUICK, rows=None, seeds=3, members=100, rival_t_grid=(0.9, 0.7, 0.5, 0.3, 0.0)
 )
 _CIFAR_QUICK = ImageSpec(
-    "cifar10", 2_500, 8, 1, t_grid=(0.3, 0.5, 0.7, 1.0), together=1, members=20
+    "cifar10",
+    2_500,
+    8,
+    1,
+    t_grid=(0.3, 0.5, 0.7, 1.0),
+    together=1,
+    members=20,
+    rivals=(MODES,),
+    rival_t_grid=(0.7,),
 )
-_CIFAR_FULL = replace(_CIFAR_QUICK, rows=None, epochs=20, seeds=3, t_grid=T_GRID)
+_CIFAR_FULL = replace(
+    _CIFAR_QUICK, rows=None, epochs=20, seeds=3, t_grid=T_GRID, rival_t_grid=(0.9, 0.7, 0.5)
+)
 
 MNIST = Study(
     "mnist",
@@ -224,8 +234,8 @@ MNIST = Study(
 EMNIST = Study(
     "emnist",
     "EMNIST in 47 classes, accuracy and ECE against t (Fig. 5b)",
-    ImageSpec("emnist", 8_000, 10, 1, members=20),
-    ImageSpec("emnist", None, 20, 3),
+    ImageSpec("emnist", 8_000, 10, 1, members=20, rivals=(MODES,), rival_t_grid=(0.7,)),
+    ImageSpec("emnist", None, 20, 3, rivals=(MODES,), rival_t_grid=(0.9, 0.7, 0.5, 0.3)),
     "emnist",
 )
 CIFAR10 = Study(
@@ -238,8 +248,8 @@ CIFAR10 = Study(
 NLL_SPLIT = Study(
     "nll-split",
     "NLL of clean and corrupted training rows of CIFAR-10 (Fig. 6)",
-    replace(_CIFAR_QUICK, methods=(ROBUST,), t_grid=SPLIT),
-    replace(_CIFAR_FULL, methods=(ROBUST,), t_grid=SPLIT),
+    replace(_CIFAR_QUICK, methods=(ROBUST,), t_grid=SPLIT, rivals=(), rival_t_grid=()),
+    replace(_CIFAR_FULL, methods=(ROBUST,), t_grid=SPLIT, rivals=(), rival_t_grid=()),
     "cifar10",
 )
 RELIABILITY = Study(

@@ -36,14 +36,14 @@ def _one(_m: int) -> Posterior:
 
 
 ROBUST, GIBBS, DEEP = "robust ensemble", "robust Gibbs", "deep ensemble"
+MODES = "robust modes"
+"""J_t^1 of each of m points on its own: a deep ensemble by a robust loss."""
 
 METHODS = {
     ROBUST: Method(_one, lambda m, t, trust: Criterion(m, t, m * trust), swept=True),
     GIBBS: Method(_one, lambda m, t, trust: Criterion(1, t, trust), swept=True),
     DEEP: Method(Particles, lambda m, t, trust: Criterion(1, 1.0, math.inf)),
-    "robust deep ensemble": Method(
-        Particles, lambda m, t, trust: Criterion(1, t, math.inf), swept=True
-    ),
+    MODES: Method(Particles, lambda m, t, trust: Criterion(1, t, math.inf), swept=True),
     "Bayes": Method(_one, lambda m, t, trust: Criterion(1, 1.0, 1.0)),
     "PAC^m": Method(_one, lambda m, t, trust: Criterion(m, 1.0, m * trust)),
     "PAC²": Method(_one, lambda m, t, trust: PacSquared(2, trust)),
