@@ -266,6 +266,14 @@ VIRTUAL = """
     except InvalidInput as error:
         found["refused"] = str(error)
     says("few", learn(x[:9], y[:9], mesh=four, epochs=1))
+    CRITERION = Criterion(m=1, t=0.7, joint=False)
+    says("modes alone", learn(x, y, posterior=Mixture(4), shuffle=False))
+    says("modes", learn(x, y, posterior=Mixture(4), shuffle=False, mesh=both))
+    try:
+        learn(x, y, posterior=Mixture(3), mesh=both)
+    except InvalidInput as error:
+        found["modes refused"] = str(error)
+    CRITERION = Criterion(m=4, t=0.9)
     problem = Problem(
         MODEL, CRITERION, Rows(x, y, None), epochs=1, batch_size=20, shuffle=False, mesh=four
     )
@@ -330,6 +338,8 @@ def test_devices_of_a_mesh_end_where_one_does(started, by_memory, shuffled, tmp_
     np.testing.assert_allclose(found["members"], one, atol=1e-5)
     np.testing.assert_allclose(found["lanes"], np.ravel(shuffled.state.mean), atol=1e-5)
     assert np.isfinite(found["few"]).all()
+    np.testing.assert_allclose(found["modes"], found["modes alone"], atol=1e-5)
+    assert "divides the 3 members of a step, got 2 devices" in found["modes refused"]
     assert "multiple of the 4 devices that share its rows, got 22. Try 24" in found["refused"]
 
 

@@ -90,6 +90,18 @@ class Devices(NamedTuple):
         return jax.tree.map(put, tree)
 
 
+def check_split(members: int, mesh: Any) -> None:
+    """The second axis of a mesh, if it has one, shares the members of a step out evenly."""
+    if mesh is None or len(mesh.axis_names) < 2:
+        return
+    count = int(mesh.shape[mesh.axis_names[1]])
+    if members % count:
+        raise InvalidInput(
+            f"mesh must have a second axis that divides the {members} members of a step, got "
+            f"{count} devices along it. Choose as many modes, or m, as a multiple of {count}."
+        )
+
+
 def agreed(chunk: int, checkpoint: Any) -> None:
     """All processes go on from one checkpoint; none of them writes before all have read it."""
     if jax.process_count() == 1:

@@ -21,7 +21,7 @@ from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.progress import Callback, Progress
 from mtbayes.solve.checkpoint import Checkpoint, describe
 from mtbayes.solve.checks import checked_rows
-from mtbayes.solve.devices import agreed, together
+from mtbayes.solve.devices import agreed, check_split, together
 from mtbayes.solve.feed import feed_of
 from mtbayes.solve.problem import Problem, as_key
 from mtbayes.solve.program import Hyper, Settings, State, Terms, row_losses, starter
@@ -133,6 +133,7 @@ class Training:
             self.schedule.batches,
             self.feed.mesh,
         )
+        check_split(self.settings.members, self.feed.mesh)
         self.hyper = Hyper(
             tuple(jnp.asarray(v, float) for v in criterion.numbers()),
             jnp.asarray(criterion.regulariser_weight(self.feed.total), float),
