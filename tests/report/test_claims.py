@@ -9,7 +9,7 @@ import pytest
 from mtbayes.errors import InvalidInput
 from mtbayes.experiments.housing import EPSILONS
 from mtbayes.experiments.images import BINS, EDGES, SPLIT, T_GRID
-from mtbayes.experiments.methods import DEEP, GIBBS, ROBUST
+from mtbayes.experiments.methods import DEEP, GIBBS, MODES, ROBUST
 from mtbayes.experiments.results import Row, write_columns, write_rows
 from mtbayes.report import REPORTS, claims, page
 from mtbayes.report.curves import curve
@@ -48,9 +48,33 @@ def out(tmp_path):
         return lambda t: top - 0.2 * (t - at) ** 2
 
     images = [
-        *curves("accuracy", {ROBUST: peak(0.5, 0.95), GIBBS: peak(0.5, 0.9), DEEP: peak(1, 0.93)}),
-        *curves("ece", {ROBUST: lambda t: 0.3 * t, GIBBS: lambda t: 0.2, DEEP: lambda t: 0.3}),
-        *curves("nll", {ROBUST: lambda t: 0.5, GIBBS: lambda t: 0.6, DEEP: lambda t: 0.7}),
+        *curves(
+            "accuracy",
+            {
+                ROBUST: peak(0.5, 0.95),
+                GIBBS: peak(0.5, 0.9),
+                DEEP: peak(1, 0.93),
+                MODES: peak(0.5, 0.97),
+            },
+        ),
+        *curves(
+            "ece",
+            {
+                ROBUST: lambda t: 0.3 * t,
+                GIBBS: lambda t: 0.2,
+                DEEP: lambda t: 0.3,
+                MODES: lambda t: 0.3 * t,
+            },
+        ),
+        *curves(
+            "nll",
+            {
+                ROBUST: lambda t: 0.5,
+                GIBBS: lambda t: 0.6,
+                DEEP: lambda t: 0.7,
+                MODES: lambda t: 0.4,
+            },
+        ),
         *curves("overconfidence", dict.fromkeys((ROBUST, GIBBS, DEEP), lambda t: 0.1 - t)),
     ]
     save(tmp_path, "mnist", images)

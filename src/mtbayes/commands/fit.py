@@ -67,7 +67,10 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
         screen.line(
             f"Gaps that were filled in: {', '.join(few)}{f' and {more} more' * (more > 0)}."
         )
-    screen.line(f"t: {found['t']:g} (1 believes all rows alike, less is more robust).")
+    screen.line(
+        f"Learned by {model.estimator.fitted_.learner.words}, t: {found['t']:g} (1 believes all "
+        "rows alike, less is more robust)."
+    )
     screen.line(
         f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, 95 % "
         f"interval {percent(wrong['low'])} to {percent(wrong['high'])}."
