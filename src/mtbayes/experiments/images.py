@@ -221,7 +221,7 @@ _CIFAR_QUICK = ImageSpec(
     rival_t_grid=(0.7,),
 )
 _CIFAR_FULL = replace(
-    _CIFAR_QUICK, rows=None, epochs=20, seeds=3, t_grid=T_GRID, rival_t_grid=(0.9, 0.7, 0.5)
+    _CIFAR_QUICK, rows=None, epochs=20, seeds=3, t_grid=T_GRID, rival_t_grid=(0.7,)
 )
 
 MNIST = Study(
