@@ -53,12 +53,12 @@ class RobustClassifier(ClassifierMixin, Supervised):
         less is more robust; "auto" chooses it
     t_p: order of the Rényi divergence from the prior; below 1 forgives a prior that is wrong
     beta: how much rows count against the prior; 1 at m=1 is Bayes, "auto" is 50·m,
-        beside a wide prior or a narrow one, whichever explains unseen rows better
+        beside the one of three priors that explains unseen rows best
     network: "mlp", "cnn" for images [n, height, width(, channels)], or a network of
         `mtbayes.networks`
     hidden: units of the hidden layers
     modes: networks, at most, whose mixture is the posterior; one is a Gaussian over the weights
-    epochs: passes over the rows; "auto" makes 60, more where rows are few, less where they are many
+    epochs: passes over the rows; "auto" makes 40, more where rows are few, less where they are many
     batch_size: rows a step
     learning_rate: where the step size of Adam starts
     warm_start: whether a second `fit` starts from the first's posterior
@@ -86,7 +86,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
     """
 
     _law = WrongLabels
-    _settings = ((1, 10**9, 1.0), (1, 10**9, 0.3), (10, 10**9, 1.0))
+    _settings = ((1, 10**9, 1.0), (1, 10**9, 0.5), (1, 10**9, 0.3), (10, 10**9, 1.0))
     _path = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     _risks = ("error", "log_t")
 

@@ -26,7 +26,7 @@ from mtbayes.types import Array, Rows, Solution
 MIDDLE = 0.7
 """The t at which a fit to a smaller one begins: from a random start it may never find the rows."""
 _NEAR = 0.1  # how far a point is held from where it was, in units of a weight at the start
-_BRIEF = 0.15  # of a fit's epochs, where learners are compared
+_BRIEF = 0.12  # of a fit's epochs, where learners are compared
 _SHARE = 0.2  # of a fit's epochs, for those at its own t
 # Of a fit whose epochs go by the number of rows: epochs where neither fewer steps would be made
 # than the least nor more than the most.
