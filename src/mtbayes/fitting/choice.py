@@ -75,8 +75,8 @@ def choose(
     n = len(rows.y)
     fold = folds(n, jax.random.fold_in(key, 0))
     count = int(fold.max()) + 1
-    looks = place.part(0.0, _BRIEF if any(option.others for option in options) else 0.0)
-    place = place.part(*((_BRIEF, 1 - _BRIEF) if any(o.others for o in options) else (0.0, 1.0)))
+    begin = _BRIEF if any(option.others for option in options) else 0.0
+    looks, place = place.part(0.0, begin), place.part(begin, 1 - begin)
     options = [_settled(option, rows, law, fold, key, looks) for option in options]
     candidates = [Candidate(learner, t) for learner, path, _ in options for t in path]
     looked = max(option.learner.looks(n, count) for option in options)
