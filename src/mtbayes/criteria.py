@@ -90,6 +90,10 @@ class Criterion:
         _check.positive(
             self.t_p, "t_p", "t_p = 1 is the KL divergence; smaller forgives a wrong prior."
         )
+        if not isinstance(self.joint, bool):
+            raise InvalidInput(
+                f"joint must be True or False, got {self.joint!r}. True is the paper's J."
+            )
         if math.isinf(self.m) and not math.isinf(self.beta):
             raise InvalidInput(
                 f"beta must be math.inf when m is, got {self.beta!r}: the regulariser's weight "

@@ -190,3 +190,24 @@ def test_shared_weights_need_known_maps():
     model = CustomModel(lambda p, x, y: -jnp.square(y - p * x[:, 0]), jnp.array(1.0))
     with pytest.raises(InvalidInput, match=r"Rank1 needs a network whose linear maps.*Particles"):
         fit(model, X, Y, Criterion(1, 1.0), key=KEY, posterior=Rank1(2))
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_more_members_than_points_that_share_weights(joint):
+    """Copies of a point say nothing new: as at m = K, or at m = 1."""
+    state = changed(Rank1(2).init(KEY, NET))
+    criterion = Criterion(m=4, t=0.5, joint=joint)
+    members = members_of(criterion, Rank1(2))
+    found = NET.log_lik(Rank1(2).members(state, jnp.zeros(0), None, members), X, Y)
+    assert found.shape == (members, len(X))
+    once = NET.log_lik(Factors(*state), X, Y)
+    np.testing.assert_allclose(found, np.repeat(once, members // 2, axis=0), rtol=1e-5)
+    fit(NET, X, Y, criterion, key=KEY, posterior=Rank1(2), epochs=1)
+
+
+def test_what_is_no_choice_and_what_is_no_start():
+    with pytest.raises(InvalidInput, match="joint must be True or False, got 'no'"):
+        Criterion(m=2, t=0.5, joint="no")
+    for start in (Rank1(2).init(KEY, NET), Particles(3).init(KEY, NET)):
+        with pytest.raises(InvalidInput, match=r"start must be a state of Particles\(components=2"):
+            fit(NET, X, Y, Criterion(1, 0.5), key=KEY, posterior=Particles(2), start=start)

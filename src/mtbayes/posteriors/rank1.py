@@ -73,8 +73,12 @@ class Rank1:
         return Rank1State(tuple(weights), tuple(factors), own)
 
     def members(self, state: Rank1State, normals: Array, plan: Plan, members: int) -> Factors:
-        """Every point once."""
-        return Factors(*state)
+        """Every point, as often as S asks for."""
+        times = members // self.components
+        factors, own = jax.tree.map(
+            lambda v: jnp.repeat(v, times, axis=0), (state.factors, state.own)
+        )
+        return Factors(state.weights, factors, own)
 
     def sample(self, key: Array, state: Rank1State, members: int) -> Array:
         """θ[S, P], the points in turn."""

@@ -84,3 +84,15 @@ def check_groups(criterion: Objective, posterior: Posterior) -> None:
             f"can be shared out evenly, got m = {m:g}. Choose m = {k} or {2 * k}, or joint=False, "
             "with which each component has m members of its own."
         )
+
+
+def check_start(start: Any, posterior: Posterior) -> None:
+    """A state to start from is one of the posterior's."""
+    if start is None:
+        return
+    k = getattr(start, "components", "no")
+    if not isinstance(start, posterior.state) or k != posterior.components:
+        raise InvalidInput(
+            f"start must be a state of {posterior!r}, got {type(start).__name__} with {k} "
+            "components. Give the `Solution.state` of a fit with this posterior."
+        )

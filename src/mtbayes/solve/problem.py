@@ -16,7 +16,7 @@ from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.solve.checkpoint import describe
-from mtbayes.solve.checks import check_groups, check_parts, checked_rows
+from mtbayes.solve.checks import check_groups, check_parts, check_start, checked_rows
 from mtbayes.types import Array, Rows
 
 
@@ -76,6 +76,7 @@ class Problem:
         _check.count(self.batch_size, "batch_size", "128 is the default.")
         _check.positive(self.learning_rate, "learning_rate", "0.01 is the default.")
         check_groups(self.criterion, self.posterior)
+        check_start(self.start, self.posterior)
 
 
 def as_key(key: Any) -> Array:
