@@ -152,16 +152,19 @@ def distribution(name: str, values: Any, size: int, of: str = "log_lik's rows") 
     return array / total
 
 
-def row_weights(weight: Any, n: int) -> FloatArray:
-    """weight[n], not negative, not all 0; None stands for ones."""
+def row_weights(weight: Any, n: int, modes: int | None = None) -> FloatArray:
+    """weight[n], not negative, not all 0; None stands for ones.
+
+    modes: K, where a weight[n, K] may be given, of each row for each mode
+    """
     if weight is None:
         return np.ones(n)
     array = _float_array("weight", weight)
-    if array.shape != (n,):
+    if array.shape not in ((n,), (n, modes)):
         raise InvalidInput(
             f"weight must have shape ({n},), one entry for each data row, got {array.shape}."
         )
-    if not np.all(np.isfinite(array)) or array.min() < 0 or array.sum() == 0:
+    if not np.all(np.isfinite(array)) or array.min() < 0 or np.any(array.sum(axis=0) == 0):
         raise InvalidInput(
             f"weight must be finite, not negative and not all 0, got a minimum of {array.min():g} "
             f"and a sum of {array.sum():g}. Weight 2 counts a row twice, 0 leaves it out."

@@ -7,7 +7,7 @@ precision. Rows are independent of each other in `sample`: each is drawn from it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +24,7 @@ from mtbayes.types import Array, FloatArray
 # Numbers that a computation over members × rows × points holds at once, some ten times over.
 _AT_ONCE = 2**19
 _LOG_ROOT_2PI = 0.5 * float(np.log(2 * np.pi))
+_MIXED = 100  # members of a mixture of predictives
 _SIZE_REMEDY = "It is the number of draws for each row."
 
 
@@ -51,6 +52,14 @@ class ClassPredictive(NamedTuple):
         members = jnp.asarray(log_probs)
         mean = jax.nn.logsumexp(members, axis=0) - np.log(members.shape[0])
         return cls(mean, jnp.mean(jnp.sum(entr(jnp.exp(members)), axis=-1), axis=0))
+
+    @classmethod
+    def mixed(cls, parts: Sequence[ClassPredictive], shares: Sequence[float]) -> ClassPredictive:
+        """Several predictives of the same rows as one, each with its share."""
+        logs = np.stack([log_softmax(_double(part.log_probs), axis=-1) for part in parts])
+        weight = np.asarray(shares, float)
+        mean = logsumexp(logs, axis=0, b=weight[:, None, None])
+        return cls(mean, weight @ np.stack([_double(part.aleatoric) for part in parts]))
 
     @property
     def probs(self) -> FloatArray:
@@ -118,6 +127,24 @@ class GaussianPredictive(NamedTuple):
     def row_axis(self) -> int:
         """Rows come second."""
         return 1
+
+    @classmethod
+    def mixed(
+        cls, parts: Sequence[GaussianPredictive], shares: Sequence[float]
+    ) -> GaussianPredictive:
+        """Several predictives of the same rows as one, each with its share to a hundredth.
+
+        A part's members are taken in turn, those of few members several times.
+        """
+        ends = np.rint(_MIXED * np.cumsum(shares) / np.sum(shares)).astype(int)
+        counts = np.diff(ends, prepend=0)
+        picked = [
+            np.arange(count) * max(1, len(part.means) // max(1, count)) % len(part.means)
+            for part, count in zip(parts, counts, strict=True)
+        ]
+        both = zip(parts, picked, strict=True)
+        means, stds = zip(*((part.means[own], part.stds[own]) for part, own in both), strict=True)
+        return cls(np.concatenate(means), np.concatenate(stds))
 
     @property
     def mean(self) -> FloatArray:

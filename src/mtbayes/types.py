@@ -53,7 +53,7 @@ class Solution(NamedTuple):
 class Rows(NamedTuple):
     """Rows of data, their targets, and how often each counts: arrays with rows along one axis.
 
-    x: [n, ...]; y: [n]; weight: [n]
+    x: [n, ...]; y: [n]; weight: [n], or [n, K] where each of K modes has weights of its own
     """
 
     x: Array

@@ -112,7 +112,7 @@ def test_a_stopped_look_at_settings_goes_on_to_the_same_bits(wine, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(choice, "_best", stopped)
+        patch.setattr(choice, "best_of", stopped)
         with pytest.raises(KeyboardInterrupt):
             RobustClassifier(**model).fit(x, y, checkpoint=tmp_path / "c")
     assert {name.split("-fold")[0] for name in seen[0]} == {"brief-0", "brief-1", "brief-2"}

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mtbayes.errors import InvalidInput
 from mtbayes.fitting.choice import Option, choose
 from mtbayes.fitting.fitted import Fitted, Judgement, Units, judgement
+from mtbayes.fitting.pooling import pool
 from mtbayes.fitting.rows import distinct
 from mtbayes.laws import Law
 from mtbayes.learners import Place, Trained
@@ -33,18 +34,23 @@ def learn(
     key: Array,
     place: Place = Place(),
     start: Any = None,
+    together: bool = False,
 ) -> Fitted:
-    """Choose a learner and its t, and fit all rows with it.
+    """Choose a learner and its t, and fit all rows with it; or pool several.
 
     rows: a user's, with their weights
     units: what they are learned in, or what makes that of the rows without copies
     law: the class of the law of wrong rows
     options: learners, each with values of t; where rows are too few to choose, the first of them
     start: a state to begin at
+    together: whether the options are learned all and speak together; else one is chosen
     """
     merged, place_of = distinct(*rows)
     units = units(merged) if callable(units) else units
     own = _coded(merged, units)
+    if together and len(own.y) >= _ENOUGH:
+        fitted, unseen = _pooled(options, own, units, law, key, place)
+        return _about_rows(fitted, rows, own, place_of, unseen)
     found = None
     if len(own.y) >= _ENOUGH:
         found = choose(options, own, law, jax.random.fold_in(key, 0), place.part(0.0, 0.6))
@@ -71,6 +77,35 @@ def learn(
         trained.history,
     )
     return _about_rows(fitted, rows, own, place_of, unseen)
+
+
+def _pooled(
+    options: Sequence[Option], own: Rows, units: Units, law: Any, key: Array, place: Place
+) -> tuple[Fitted, Any]:
+    """All options as one; and what is said of rows by members that have not seen them."""
+    found = pool(options, own, law, key, place)
+    fitted = Fitted(
+        found.learner,
+        found.state,
+        np.asarray(jax.random.key_data(jax.random.fold_in(key, 0))),
+        units,
+        found.law,
+        found.t,
+        found.table,
+        found.law.contamination(found.unseen, own.y, own.weight),
+        _who(found.learner.shares),
+        found.history,
+    )
+    return fitted, found.unseen
+
+
+def _who(shares: dict[str, float]) -> str:
+    """Who speaks, in a sentence."""
+    loud = [f"{name} {share:.0%}" for name, share in shares.items()]
+    return f"The answer is that of {loud[0].split()[0]} alone." if len(loud) == 1 else (
+        f"The answer is a mixture: {', '.join(loud[:-1])} and {loud[-1]}, the shares that explain "
+        "unseen rows best."
+    )
 
 
 def further(fitted: Fitted, rows: Rows, key: Any) -> Fitted:
@@ -115,7 +150,8 @@ def _about_rows(fitted: Fitted, rows: Rows, own: Rows, place_of: Array, unseen: 
     them; place_of: where each row is among them, -1 for one of weight 0, which no fit has seen
     """
     known = judgement(fitted.law, unseen, own.y, fitted.units).take(place_of)
-    weight = _pull(fitted, own)[place_of]
+    by_heart = getattr(fitted.learner, "by_heart", False)
+    weight = _pull(fitted, unseen if by_heart else fitted.coded(own.x, _FEW_MEMBERS), own)[place_of]
     left_out = place_of < 0
     if left_out.any():
         known = known.beside(fitted.judge(rows.x[left_out], rows.y[left_out]), left_out)
@@ -128,7 +164,10 @@ def _warn(trained: Trained) -> None:
         warnings.warn(trained.sentence, ConvergenceWarning, stacklevel=4)
 
 
-def _pull(fitted: Fitted, rows: Rows) -> FloatArray:
-    """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1."""
-    log_prob = fitted.coded(rows.x, _FEW_MEMBERS).log_prob(rows.y)
+def _pull(fitted: Fitted, said: Any, rows: Rows) -> FloatArray:
+    """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1.
+
+    said: of the rows by the fit, or, where it may know them by heart, by members without them
+    """
+    log_prob = said.log_prob(rows.y)
     return np.exp((1 - fitted.t) * (log_prob - log_prob.max()))

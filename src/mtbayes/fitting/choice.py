@@ -89,7 +89,7 @@ def choose(
         here = place.part(compared_share * i / len(options), compared_share / len(options))
         unseen.append(learner.unseen(prepared[i], fold, range(looked), path, key, place=here))
     every = _Joined(unseen)
-    best, table = _best(law, rows.take(fold < looked), candidates, every)
+    best, table = best_of(law, rows.take(fold < looked), candidates, every)
     learner, t = candidates[best]
     own = prepared[[option.learner for option in options].index(learner)]
     whole = every[best]
@@ -115,7 +115,7 @@ def _settled(
         here = place.part(i / len(settings), 1 / len(settings))._replace(prefix=f"brief-{i}-")
         unseen += learner.brief().unseen(prepared, fold, [0], few, key, place=here)
     candidates = [Candidate(learner, t) for learner in settings for t in few]
-    _, table = _best(law, rows.take(fold == 0), candidates, unseen)
+    _, table = best_of(law, rows.take(fold == 0), candidates, unseen)
     best = candidates[int(np.argmax([entry["score"] for entry in table]))].learner
     return option._replace(learner=best, others=())
 
@@ -139,7 +139,7 @@ class _Joined(Sequence[Any]):
         return part[i]
 
 
-def _best(
+def best_of(
     law: type[Law], rows: Rows, candidates: Sequence[Candidate], unseen: Sequence[Any]
 ) -> tuple[int, list[dict[str, Any]]]:
     """The place of the candidate to take, by the predictives of rows that no fit had seen."""

@@ -7,16 +7,16 @@ its models are to be saved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from mtbayes._files import Unfinished
 from mtbayes.errors import InvalidInput
 from mtbayes.progress import Callback, part, silent
-from mtbayes.types import Array, Rows
+from mtbayes.types import Array, FloatArray, Rows
 
-__all__ = ["MEMBERS", "Brief", "Further", "Learner", "Place", "Trained"]
+__all__ = ["MEMBERS", "Brief", "Crossed", "Crossing", "Further", "Learner", "Place", "Trained"]
 
 MEMBERS = 100
 """Members of a predictive."""
@@ -99,6 +99,42 @@ class Learner(Protocol):
 
         fold: [n], the fold of each row; which: folds whose rows are asked for, in the rows' order
         """
+
+    def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
+        """What a state says of new rows."""
+
+
+class Crossing(NamedTuple):
+    """Members of which each has left a fold of the rows out, at a t.
+
+    So one fit gives a model, the mixture of all members, and says what it says of rows that it has
+    not seen: the mixture of the members that left them out.
+    """
+
+    t: float
+    unseen: Any
+    """The predictive of every row by members that have not seen it."""
+    state: Callable[[], Any]
+    """Makes the learner's state, a tree of NumPy arrays."""
+    more: Callable[[float, FloatArray | None, Place], Crossing]
+    """The same members at another t, from the `inner` of this learner or of several."""
+    inner: FloatArray | None = None
+    """Log probability of each row by fits that have seen neither it nor fold k, [folds, n]."""
+    sentence: str = ""
+    history: Sequence[dict[str, float]] = ()
+
+
+class Crossed(Protocol):
+    """A learner whose members can each leave a fold out; several such can be pooled."""
+
+    @property
+    def name(self) -> str:
+        """For people, such as "forest"."""
+
+    def crossed(
+        self, rows: Rows, fold: Array, t: float, key: Array, *, place: Place = ...
+    ) -> Crossing:
+        """All rows, each with its weight, at t, by members of which each leaves a fold out."""
 
     def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
         """What a state says of new rows."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from mtbayes._values import storable
 from mtbayes.criteria import Criterion
-from mtbayes.learners import MEMBERS, Place, Trained
+from mtbayes.learners import MEMBERS, Crossing, Place, Trained
 from mtbayes.models import Model
 from mtbayes.posteriors import Posterior, Prior, prior
 from mtbayes.predicting import predictive
@@ -73,7 +73,10 @@ class NetworkLearner:
     width: float = 2.0
     effort: float = 1.0
 
-    name = "network"
+    @property
+    def name(self) -> str:
+        """Without a hidden layer it is linear."""
+        return "linear" if len(self.model.linears) == 1 else "network"
 
     @property
     def words(self) -> str:
@@ -189,6 +192,44 @@ class NetworkLearner:
             states.append(solved(leg, own, f"fold-{k}-{t:g}", here).state)
             done += legs.second
         return states
+
+    def crossed(
+        self, rows: Rows, fold: Array, t: float, key: Array, *, place: Place = Place()
+    ) -> Crossing:
+        """Modes of which each leaves a fold out, in the middle first and then at t."""
+        prepared = self.prepared(rows)
+        left_out = np.arange(self.posterior.components) % (int(fold.max()) + 1)
+        weight = np.where(fold[:, None] == left_out, 0.0, prepared.weight[:, None])
+        problem = self.problem(prepared._replace(weight=weight), MIDDLE)
+        legs = Legs.of(problem.epochs)
+        problem = replace(problem, epochs=legs.first, chunk=legs.chunk, mesh=place.mesh)
+        share = legs.first / (legs.first + legs.second)
+        begun = solved(problem, key, f"{self.name}-start", place.part(0.0, share))
+
+        def at(t: float, _inner: Any, place: Place) -> Crossing:
+            leg = replace(
+                problem, criterion=self.criterion(t), epochs=legs.second, start=begun.state
+            )
+            own = jax.random.fold_in(key, round(1000 * t))
+            ended = solved(leg, own, f"{self.name}-{t:g}", place)
+            unseen = self._left_out(ended.state, prepared, fold, left_out, key)
+            made = trained(begun, ended)
+            return Crossing(
+                t, unseen, lambda: made.state, at, None, made.sentence, made.history
+            )
+
+        return at(t, None, place.part(share, 1 - share))
+
+    def _left_out(
+        self, state: Any, prepared: Rows, fold: Array, left_out: Array, key: Array
+    ) -> Any:
+        """The predictive of every row by the modes that have not seen it."""
+        x, parts = np.asarray(prepared.x.x), []
+        for k in range(int(fold.max()) + 1):
+            some = jax.tree.map(lambda v, k=k: v[left_out == k], state)
+            own = replace(self, posterior=replace(self.posterior, components=some.components))
+            parts.append(own.predictive(some, x[fold == k], key))
+        return in_order(parts, fold)
 
     def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
         """The predictive of new rows by members drawn with the key."""

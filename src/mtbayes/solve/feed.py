@@ -88,12 +88,13 @@ class Resident:
     def __init__(
         self, held: Held, weights: FloatArray, size: int, problem: Problem, seed: list[int] | None
     ) -> None:
-        self.counted = np.flatnonzero(weights)
-        self.held, self.size, self.seed, self.total = held, size, seed, float(weights.sum())
+        total = weights.sum(axis=0)
+        self.counted = np.flatnonzero(weights if weights.ndim == 1 else weights.any(axis=1))
+        self.held, self.size, self.seed, self.total = held, size, seed, float(np.mean(total))
         batches = -(-len(self.counted) // size)
         self.schedule = Schedule.of(problem.epochs, batches, problem.chunk)
         self.mesh: Any = None
-        share = (weights / self.total).astype(jnp.result_type(float))
+        share = (weights / total).astype(jnp.result_type(float))
         self.rows = Rows(held.x, held.y, jnp.asarray(share))
 
     def chunks(self, first: int) -> Iterator[Any]:
@@ -154,7 +155,8 @@ class Split(Resident):
         mine = self.devices.share(self.size)
         for chunk in range(first, self.schedule.chunks):
             picked = np.asarray(self.order(chunk))[:, mine]
-            weight = np.where(picked < 0, 0, self.rows.weight[picked])
+            weight = self.rows.weight[picked]
+            weight[picked < 0] = 0
             yield self.devices.batches(Rows(self.rows.x[picked], self.rows.y[picked], weight))
 
     def advance(
@@ -255,7 +257,8 @@ def feed_of(problem: Problem, seed: list[int] | None) -> Resident | Streamed:
         size = _size(problem.batch_size, len(stream), shares)
         return Streamed(stream, size, problem, seed, devices)
     held = x if isinstance(x, Held) else Held.of(problem.model, x, y)
-    weights = _check.row_weights(weight, len(held))
+    modes = None if problem.criterion.joint else problem.posterior.components
+    weights = _check.row_weights(weight, len(held), modes)
     size = _size(problem.batch_size, len(held), devices.sharing)
     if problem.mesh is None:
         return Resident(held, weights, size, problem, seed)

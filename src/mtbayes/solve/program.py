@@ -98,8 +98,14 @@ def estimate(
         integral = model.log_power_integral(members, rows.x, criterion.power)
     elif criterion.joint and settings.members > criterion.m > 1:
         log_lik = jax.random.permutation(key, log_lik)  # new groups of m components each step
-    losses = criterion.rows(log_lik, integral, *hyper.numbers)
-    data = settings.batches * jnp.sum(rows.weight * losses)
+    if rows.weight.ndim == 1:
+        data = settings.batches * jnp.sum(
+            rows.weight * criterion.rows(log_lik, integral, *hyper.numbers)
+        )
+    else:  # each mode has its own weights of the rows; its members follow each other
+        own = log_lik.reshape(settings.posterior.components, -1, log_lik.shape[1])
+        losses = jax.vmap(lambda some: criterion.rows(some, None, *hyper.numbers))(own)
+        data = settings.batches * jnp.mean(jnp.sum(rows.weight.T * losses, axis=1))
     divergence = settings.posterior.divergence(state, hyper.prior, criterion.t_p)
     return Terms(data + hyper.strength * divergence, data, divergence)
 
@@ -144,7 +150,8 @@ def chunk(
     """Steps through `order`[steps, batch]: new state, mean terms, whether all is finite."""
 
     def batch(picked: Array) -> Rows:
-        weight = jnp.where(picked < 0, 0.0, rows.weight[picked])
+        padding = jnp.expand_dims(picked < 0, tuple(range(1, rows.weight.ndim)))
+        weight = jnp.where(padding, 0.0, rows.weight[picked])
         return Rows(rows.x[picked], rows.y[picked], weight)
 
     return _steps(settings, state, order, batch, key, hyper)

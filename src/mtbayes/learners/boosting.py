@@ -1,0 +1,201 @@
+"""Boosted trees, of LightGBM's growing: it shows its trees, so that files can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import lightgbm
+import numpy as np
+from scipy.special import entr, log_softmax
+
+from mtbayes._values import storable
+from mtbayes.learners import MEMBERS, Crossing, Place
+from mtbayes.learners.folds import FLOOR, log_density, mean_log_t, pull
+from mtbayes.learners.grove import Grove
+from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
+from mtbayes.progress import Progress
+from mtbayes.types import Array, FloatArray, Rows
+
+_ROUNDS, _TREES, _LEAST = 200, 600, 40  # rounds at most, and trees of all classes together
+_RATE = 0.07  # of as many rounds as there are at most
+_LENGTHS = (0.1, 0.25, 0.5, 1.0)  # of the rounds, of which unseen rows choose
+_LIMIT = 30.0  # of a score, whose softmax is then a number
+_SPREAD_ROUNDS = 40
+_USUAL = {
+    "learning_rate": _RATE,
+    "num_leaves": 15,
+    "min_child_samples": 5,
+    "feature_fraction": 0.7,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "lambda_l2": 1.0,
+    "max_bin": 127,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_col_wise": True,
+    "feature_pre_filter": False,
+    "verbose": -1,
+}
+
+
+@storable
+class BoostingState(NamedTuple):
+    """Trees of all folds, whose leaves add up to scores of the classes, or to the number.
+
+    group: [T], fold · scores + score of each tree
+    spread: the same for the log of a number's absolute error; None for classes
+    """
+
+    grove: Grove
+    group: Array
+    folds: int
+    spread: Any = None
+
+
+@storable
+@dataclass(frozen=True)
+class BoostingLearner:
+    """Small trees that each mend what those before them have left.
+
+    classes: how many; 0 for numbers
+    """
+
+    classes: int
+    name = "boosting"
+
+    @property
+    def _scores(self) -> int:
+        return self.classes if self.classes > 2 else 1
+
+    @property
+    def _rounds(self) -> int:
+        return int(np.clip(_TREES // self._scores, _LEAST, _ROUNDS))
+
+    def crossed(
+        self, rows: Rows, fold: Array, t: float, key: Array, *, place: Place = Place()
+    ) -> Crossing:
+        """Trees for each fold's other rows; at t < 1 with weights, once `inner` is known."""
+        folds, n = int(fold.max()) + 1, len(rows.y)
+        seed = int(jax.random.randint(key, (), 0, 2**31 - folds))
+        x = np.asarray(rows.x, float)
+        lengths = sorted({max(1, round(share * self._rounds)) for share in _LENGTHS})
+
+        def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:
+            weight = rows.weight * np.broadcast_to(pull(inner, t), (folds, n))
+            grown, scores = [], np.empty((len(lengths), n, self._scores))
+            for k in range(folds):
+                seen = fold != k
+                booster = self._grown(x[seen], rows.y[seen], weight[k, seen], seed + k)
+                grown.append(booster)
+                for i, length in enumerate(lengths):
+                    said = booster.predict(x[~seen], raw_score=True, num_iteration=length)
+                    scores[i, ~seen] = said.reshape(-1, self._scores)
+                place.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
+            best = int(np.argmax([mean_log_t(self._log_prob(s, rows), t, rows.weight) for s in scores]))
+            spread, unseen_spread = None, None
+            if not self.classes:
+                error = np.log(np.abs(rows.y - scores[best, :, 0]) + FLOOR)
+                spread, unseen_spread = _spread(x, error, weight, fold, seed)
+            unseen = self._said(scores[best][None], None if unseen_spread is None else unseen_spread[None])
+
+            def state() -> BoostingState:
+                grove, group = _grove(grown, lengths[best], self._scores)
+                return BoostingState(grove, group, folds, None if spread is None else spread())
+
+            return Crossing(t, unseen, state, at, None, "Grown.")
+
+        return at(t, None, place)
+
+    def predictive(
+        self, state: BoostingState, x: Array, key: Array, members: int = MEMBERS
+    ) -> ClassPredictive | GaussianPredictive:
+        """The mean over the folds of what each says."""
+        x = np.asarray(x, float)
+        scores = state.grove.sums(x, state.group, state.folds * self._scores)
+        scores = np.moveaxis(scores[..., 0].reshape(state.folds, self._scores, -1), 1, 2)
+        if state.spread is None:
+            return self._said(scores, None)
+        grove, group = state.spread
+        return self._said(scores, grove.sums(x, group, state.folds)[..., 0])
+
+    def _grown(self, x: Array, y: Array, weight: FloatArray, seed: int) -> Any:
+        aim = {"objective": "multiclass", "num_class": self.classes}
+        if self.classes <= 2:
+            aim = {"objective": "binary" if self.classes else "regression"}
+        rate = min(0.2, _RATE * _ROUNDS / self._rounds)
+        settings = _USUAL | aim | {"seed": seed, "learning_rate": rate}
+        return lightgbm.train(settings, lightgbm.Dataset(x, y, weight=weight), self._rounds)
+
+    def _said(
+        self, scores: FloatArray, spread: FloatArray | None
+    ) -> ClassPredictive | GaussianPredictive:
+        """From scores [folds, n, C or 1] and the log of the absolute error [folds, n]."""
+        if not self.classes:
+            assert spread is not None
+            std = np.maximum(np.exp(spread.mean(axis=0)), FLOOR)
+            return GaussianPredictive(scores[..., 0].mean(axis=0)[None], std[None])
+        logs = self._log_softmax(scores)
+        probs = np.exp(logs)
+        return ClassPredictive(np.log(probs.mean(axis=0)), entr(probs).sum(axis=2).mean(axis=0))
+
+    def _log_softmax(self, scores: FloatArray) -> FloatArray:
+        scores = np.clip(scores, -_LIMIT, _LIMIT)
+        if self.classes == 2:
+            scores = np.concatenate([np.zeros_like(scores), scores], axis=-1)
+        return np.asarray(log_softmax(scores, axis=-1))
+
+    def _log_prob(self, scores: FloatArray, rows: Rows) -> FloatArray:
+        """Of the rows' targets by scores [n, C or 1]."""
+        if self.classes:
+            return self._log_softmax(scores)[np.arange(len(rows.y)), rows.y]
+        return log_density(np.asarray(rows.y, float) - scores[:, 0], rows.weight)
+
+
+def _spread(
+    x: FloatArray, error: FloatArray, weight: FloatArray, fold: Array, seed: int
+) -> tuple[Any, FloatArray]:
+    """The log of the absolute error by x: what makes its trees, and what they say of rows unseen."""
+    said, grown = np.empty(len(error)), []
+    settings = _USUAL | {"objective": "regression", "num_leaves": 7, "min_child_samples": 20}
+    for k in range(int(fold.max()) + 1):
+        seen = fold != k
+        data = lightgbm.Dataset(x[seen], error[seen], weight=weight[k, seen])
+        grown.append(lightgbm.train(settings | {"seed": seed + k}, data, _SPREAD_ROUNDS))
+        said[~seen] = grown[-1].predict(x[~seen])
+    return lambda: _grove(grown, _SPREAD_ROUNDS, 1), said
+
+
+def _grove(boosters: Sequence[Any], rounds: int, scores: int) -> tuple[Grove, Array]:
+    """The trees of the first rounds of each booster, and the group of each tree."""
+    trees, group = [], []
+    for k, booster in enumerate(boosters):
+        for tree in booster.dump_model(num_iteration=rounds)["tree_info"]:
+            trees.append(_arrays(tree["tree_structure"]))
+            group.append(k * scores + tree["tree_index"] % scores)
+    return Grove.of(trees), np.array(group, np.int32)
+
+
+def _arrays(root: dict[str, Any]) -> tuple[Array, Array, Array, Array, Array]:
+    """A tree of LightGBM's as a `Grove` takes it."""
+    nodes = list(_nodes(root))
+    place = {id(node): i for i, node in enumerate(nodes)}
+    feature, threshold, left, right, value = [], [], [], [], []
+    for node in nodes:
+        leaf = "leaf_value" in node
+        feature.append(-1 if leaf else node["split_feature"])
+        threshold.append(0.0 if leaf else node["threshold"])
+        left.append(-1 if leaf else place[id(node["left_child"])])
+        right.append(-1 if leaf else place[id(node["right_child"])])
+        value.append([node["leaf_value"] if leaf else 0.0])
+    return tuple(map(np.array, (feature, threshold, left, right, value)))  # type: ignore[return-value]
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Parents before their children."""
+    yield node
+    if "leaf_value" not in node:
+        yield from _nodes(node["left_child"])
+        yield from _nodes(node["right_child"])

@@ -1,0 +1,44 @@
+"""What learners share that are refitted with weights, each fit without a fold of the rows.
+
+-log_t p is concave in log p, so that its tangent at the current fit lies above it: a refit by the
+log loss with weights p^(1-t) cannot raise the loss that it bounds (docs/mathematics.md). Where a
+learner can know rows by heart, p comes from fits that have not seen the row; and the p that weigh
+a fit without fold k come from fits without fold k, so that no row of k has a say in what is then
+said of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtbayes.maths.tlog import log_t_from_log
+from mtbayes.types import Array, FloatArray
+
+FLOOR = 0.02
+"""The least standard deviation of a number, in units of all numbers'."""
+_MAD = 1.4826  # from a median of absolute values to a Gaussian's standard deviation
+
+
+def pull(inner: FloatArray | None, t: float) -> FloatArray:
+    """p^(1-t) from log p [folds, n], the largest 1 in each fold; ones where none is known."""
+    if inner is None:
+        return np.ones((1, 1))
+    return np.exp((1 - t) * (inner - inner.max(axis=1, keepdims=True)))
+
+
+def log_density(residual: FloatArray, weight: Array) -> FloatArray:
+    """Log density of residuals under a Gaussian at 0, as wide as their middle."""
+    middle = np.quantile(np.abs(residual), 0.5, weights=weight, method="inverted_cdf")
+    scale = max(_MAD * float(middle), FLOOR)
+    return -0.5 * np.square(residual / scale) - np.log(scale)
+
+
+def mean_log_t(log_p: FloatArray, t: float, weight: Array) -> float:
+    """The (1,t) criterion's data term, negative: what a fit is to make large on unseen rows."""
+    return float(np.average(log_t_from_log(log_p, t), weights=weight))
+
+
+def class_shares(y: Array, weight: Array, classes: int) -> FloatArray:
+    """Of classes 0..C-1 among rows, [C], none of them 0."""
+    counts = np.bincount(y, weight, classes) + 0.5
+    return counts / counts.sum()

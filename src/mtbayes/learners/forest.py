@@ -1,0 +1,172 @@
+"""Forests, whose trees are weighed by rows that they have not drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy.special import entr
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+from mtbayes._values import storable
+from mtbayes.learners import MEMBERS, Crossing, Place
+from mtbayes.learners.folds import FLOOR, class_shares, log_density, pull
+from mtbayes.learners.grove import Grove, of_sklearn
+from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
+from mtbayes.progress import Progress
+from mtbayes.types import Array, FloatArray, Rows
+
+_TREES = 30  # of each fold
+_MANY = 10_000  # rows, beyond which leaves grow with them: files stay small
+_BLUR = 0.01  # of what a forest says, the shares of the classes: no class is impossible
+_INNER_BLUR = 0.05  # the same where few trees speak
+
+_KINDS: dict[str, tuple[Any, Any]] = {
+    "extra trees": (ExtraTreesClassifier, ExtraTreesRegressor),
+    "forest": (RandomForestClassifier, RandomForestRegressor),
+}
+
+
+@storable
+class ForestState(NamedTuple):
+    """Trees of all folds; a leaf says the shares of the classes, or mean and mean square."""
+
+    grove: Grove
+    group: Array
+    """The fold that each tree left out, [T]."""
+    shares: FloatArray
+    """Of the classes among all rows, [C]; empty for numbers."""
+
+
+@storable
+@dataclass(frozen=True)
+class ForestLearner:
+    """Trees that each see some of the rows and ask about some of the columns.
+
+    name: "extra trees", whose thresholds are random, or "forest"
+    classes: how many; 0 for numbers
+    leaf: rows in a leaf, at least; more where rows are many
+    """
+
+    name: str
+    classes: int
+    leaf: int
+
+    def crossed(
+        self, rows: Rows, fold: Array, t: float, key: Array, *, place: Place = Place()
+    ) -> Crossing:
+        """The trees of each fold's other rows; at t < 1 with weights, once `inner` is known."""
+        folds, n = int(fold.max()) + 1, len(rows.y)
+        seed = int(jax.random.randint(key, (), 0, 2**31 - folds))
+        shares = class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
+
+        def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:
+            weight = rows.weight * np.broadcast_to(pull(inner, t), (folds, n))
+            forests, parts, known = list[_Forest](), [], np.zeros((folds, n))
+            for k in range(folds):
+                seen = fold != k
+                forest = self._grown(rows.x[seen], rows.y[seen], weight[k, seen], n, seed + k)
+                forests.append(forest)
+                parts.append(self._said(forest.mean(rows.x[~seen])[None], shares, _BLUR))
+                inside = self._said(forest.undrawn(rows.x[seen])[None], shares, _INNER_BLUR)
+                known[k, seen] = self._log_prob(inside, rows.y[seen], rows.weight[seen])
+                place.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
+
+            def state() -> ForestState:
+                trees = (tree for forest in forests for tree in forest.trees())
+                group = np.repeat(np.arange(folds, dtype=np.int32), [len(f) for f in forests])
+                return ForestState(Grove.of(trees), group, shares)
+
+            return Crossing(t, in_order(parts, fold), state, at, known, "Grown.")
+
+        return at(t, None, place)
+
+    def predictive(
+        self, state: ForestState, x: Array, key: Array, members: int = MEMBERS
+    ) -> ClassPredictive | GaussianPredictive:
+        """The mean over all trees."""
+        folds = int(state.group.max()) + 1
+        trees = np.bincount(state.group, minlength=folds)[:, None, None]
+        return self._said(state.grove.sums(x, state.group, folds) / trees, state.shares, _BLUR)
+
+    def _grown(self, x: Array, y: Array, weight: FloatArray, n: int, seed: int) -> _Forest:
+        kind = _KINDS[self.name][0 if self.classes else 1]
+        leaf = round(self.leaf * max(1.0, n / _MANY))
+        # A third of the columns for numbers, the root of their count for classes, as is usual.
+        columns = "sqrt" if self.classes else max(1 / 3, 1 / x.shape[1])
+        forest = kind(
+            _TREES, min_samples_leaf=leaf, max_features=columns, bootstrap=True, random_state=seed
+        )
+        return _Forest(forest.fit(x, y, sample_weight=weight), self.classes)
+
+    def _said(
+        self, mean: FloatArray, shares: FloatArray, blur: float
+    ) -> ClassPredictive | GaussianPredictive:
+        """From the means over the trees of groups, [G, n, V]."""
+        if self.classes:
+            groups = (1 - blur) * mean + blur * shares
+            return ClassPredictive(
+                np.log(groups.mean(axis=0)), entr(groups).sum(axis=2).mean(axis=0)
+            )
+        first, second = np.moveaxis(mean.mean(axis=0), 1, 0)
+        spread = np.sqrt(np.maximum(second - first**2, FLOOR**2))
+        return GaussianPredictive(first[None], spread[None])
+
+    def _log_prob(self, said: Any, y: Array, weight: FloatArray) -> FloatArray:
+        if self.classes:
+            return np.asarray(said.log_prob(y))
+        return log_density(np.asarray(y, float) - said.mean, weight)
+
+
+class _Forest:
+    """A forest of scikit-learn's with what its leaves say, [N, V] each tree."""
+
+    def __init__(self, forest: Any, classes: int) -> None:
+        self.forest = forest
+        self.values = [_values(tree.tree_, forest, classes) for tree in forest.estimators_]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def trees(self) -> Sequence[Any]:
+        """As a `Grove` takes them."""
+        return [
+            of_sklearn(tree.tree_, value)
+            for tree, value in zip(self.forest.estimators_, self.values, strict=True)
+        ]
+
+    def mean(self, x: Array) -> FloatArray:
+        """What the trees say of rows, [n, V]."""
+        leaves = self.forest.apply(x)
+        return np.asarray(sum(v[leaves[:, i]] for i, v in enumerate(self.values)) / len(self))
+
+    def undrawn(self, x: Array) -> FloatArray:
+        """The same of the rows it was grown from, by trees that have not drawn them."""
+        leaves = self.forest.apply(x)
+        total, count = np.zeros((len(x), self.values[0].shape[1])), np.zeros(len(x))
+        for i, drawn in enumerate(self.forest.estimators_samples_):
+            out = np.ones(len(x), bool)
+            out[drawn] = False
+            total[out] += self.values[i][leaves[out, i]]
+            count += out
+        known = total / np.maximum(count, 1)[:, None]
+        known[count == 0] = known[count > 0].mean(axis=0) if np.any(count) else 0.0
+        return known
+
+
+def _values(tree: Any, forest: Any, classes: int) -> FloatArray:
+    """Shares of all classes, or mean and mean square, of each node, [N, V]."""
+    if classes:
+        value = np.zeros((tree.node_count, classes))
+        value[:, forest.classes_] = tree.value[:, 0, :]
+        return value / value.sum(axis=1, keepdims=True)
+    mean = tree.value[:, 0, 0]
+    return np.stack([mean, mean**2 + np.maximum(tree.impurity, 0.0)], axis=1)

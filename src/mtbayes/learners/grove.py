@@ -1,0 +1,107 @@
+"""Trees as arrays: grown by others, stored as data, walked here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtbayes._values import storable
+from mtbayes.errors import InvalidInput
+from mtbayes.types import Array, FloatArray
+
+_AT_ONCE = 2**20  # leaves that are looked for together, trees × rows
+
+
+@storable
+class Grove(NamedTuple):
+    """Binary trees, all nodes in one list; a child comes after its parent.
+
+    feature: [N], the column that a node asks about, -1 in a leaf
+    threshold: [N]; a row goes left where its value is no larger
+    left, right: [N], places of the children
+    value: [N, V], what a leaf says
+    root: [T], places of the trees' first nodes
+    """
+
+    feature: Array
+    threshold: FloatArray
+    left: Array
+    right: Array
+    value: FloatArray
+    root: Array
+
+    @classmethod
+    def of(cls, trees: Iterable[tuple[Array, Array, Array, Array, Array]]) -> Grove:
+        """From feature, threshold, left, right and value[N, V] of each tree."""
+        parts, roots, at = [], [], 0
+        for feature, threshold, left, right, value in trees:
+            leaf = np.asarray(left) < 0
+            parts.append(
+                (
+                    np.where(leaf, -1, feature).astype(np.int32),
+                    np.where(leaf, 0.0, threshold),
+                    np.where(leaf, -1, np.asarray(left) + at).astype(np.int32),
+                    np.where(leaf, -1, np.asarray(right) + at).astype(np.int32),
+                    np.asarray(value, float),
+                )
+            )
+            roots.append(at)
+            at += len(leaf)
+        joined = [np.concatenate(each) for each in zip(*parts, strict=True)]
+        return cls(*joined, np.array(roots, np.int32))  # type: ignore[arg-type]
+
+    def check(self, columns: int) -> None:
+        """Refuse arrays that no trees over so many columns have: a file may hold anything."""
+        nodes, place = len(self.feature), np.arange(len(self.feature))
+        inner = self.feature >= 0
+        lengths = {len(v) for v in (self.threshold, self.left, self.right, self.value)}
+        children = np.stack([self.left, self.right])[:, inner]
+        sound = (
+            lengths == {nodes}
+            and np.all(self.feature < columns)
+            and np.all((children > place[inner]) & (children < nodes))
+            and np.all((self.root >= 0) & (self.root < nodes))
+        )
+        if not sound:
+            raise InvalidInput(
+                f"a model's trees must ask about its {columns} columns and end in leaves, got "
+                "arrays that do not. The file is damaged; fit the model anew."
+            )
+
+    def leaves(self, x: Array) -> Array:
+        """The leaf of each row in each tree, [T, n]."""
+        rows = np.arange(len(x))
+        found = np.empty((len(self.root), len(x)), np.int32)
+        flat, width = np.ascontiguousarray(x).ravel(), x.shape[1]
+        for i, root in enumerate(self.root):
+            node = np.full(len(x), root, np.int32)
+            todo = rows if self.feature[root] >= 0 else rows[:0]
+            while todo.size:
+                at = node[todo]
+                goes_left = flat[todo * width + self.feature[at]] <= self.threshold[at]
+                at = np.where(goes_left, self.left[at], self.right[at])
+                node[todo] = at
+                todo = todo[self.feature[at] >= 0]
+            found[i] = node
+        return found
+
+    def sums(self, x: Array, group: Array, groups: int) -> FloatArray:
+        """What the leaves of each row say, added up over each group of trees, [groups, n, V].
+
+        group: [T], the group of each tree
+        """
+        self.check(x.shape[1])
+        total = np.zeros((groups, len(x), self.value.shape[1]))
+        block = max(1, _AT_ONCE // max(1, len(self.root)))
+        for begin in range(0, len(x), block):
+            some = slice(begin, begin + block)
+            for tree, leaf in enumerate(self.leaves(x[some])):
+                total[group[tree], some] += self.value[leaf]
+        return total
+
+
+def of_sklearn(tree: Any, value: FloatArray) -> tuple[Array, Array, Array, Array, Array]:
+    """A tree of scikit-learn's, by its public arrays, with what its nodes say, [N, V]."""
+    return tree.feature, tree.threshold, tree.children_left, tree.children_right, value

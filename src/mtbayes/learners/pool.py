@@ -1,0 +1,55 @@
+"""Several learners that speak together, each with its share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+
+from mtbayes._values import storable
+from mtbayes.learners import MEMBERS
+from mtbayes.types import Array
+
+
+@storable
+class Part(NamedTuple):
+    """A learner of a pool, the t that it was fitted at, and how loud it speaks.
+
+    law: by which its predictive is calibrated; how sure each is of itself is its own affair
+    """
+
+    learner: Any
+    t: float
+    share: float
+    law: Any
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The mixture of what calibrated learners say; its state has one of each part."""
+
+    parts: tuple[Part, ...]
+
+    name = "pool"
+    by_heart = True
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """By the learners' names, the largest first."""
+        ordered = sorted(self.parts, key=lambda part: -part.share)
+        return {part.learner.name: float(part.share) for part in ordered}
+
+    def predictive(self, state: tuple[Any, ...], x: Array, key: Array, members: int = MEMBERS) -> Any:
+        """What the parts say of new rows, mixed."""
+        found = [
+            part.law.calibrated(part.learner.predictive(own, x, jax.random.fold_in(key, i), members))
+            for i, (part, own) in enumerate(zip(self.parts, state, strict=True))
+        ]
+        return mixed(found, [part.share for part in self.parts])
+
+
+def mixed(predictives: list[Any], shares: list[float]) -> Any:
+    """Predictives of the same rows as one."""
+    return type(predictives[0]).mixed(predictives, shares)

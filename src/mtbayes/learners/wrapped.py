@@ -1,0 +1,158 @@
+"""Any estimator of scikit-learn's kind that takes weights, by majorise and minimise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import entr
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from mtbayes.errors import InvalidInput
+from mtbayes.learners import MEMBERS, Crossing, Place
+from mtbayes.learners.folds import FLOOR, class_shares, log_density, pull
+from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
+from mtbayes.progress import Progress
+from mtbayes.types import Array, FloatArray, Rows
+
+_BLUR = 0.01  # of what an estimator says, the shares of the classes: no class is impossible
+
+
+@dataclass(frozen=True, eq=False)
+class Wrapped:
+    """A user's own estimator, cloned for each fit.
+
+    classes: how many; 0 for numbers
+    """
+
+    estimator: Any
+    classes: int
+
+    @property
+    def name(self) -> str:
+        """That of its class, or of a pipeline's last step."""
+        return type(_last(self.estimator)).__name__
+
+    def crossed(
+        self, rows: Rows, fold: Array, t: float, key: Array, *, place: Place = Place()
+    ) -> Crossing:
+        """A fit for each fold's other rows; at t < 1 with weights by fits without two folds."""
+        folds, n = int(fold.max()) + 1, len(rows.y)
+
+        def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:
+            share = 0.0
+            if t < 1 and inner is None:
+                share = (folds - 1) / (folds + 1)
+                inner = self._inner(rows, fold, place.part(0.0, share))
+            weight = rows.weight * np.broadcast_to(pull(inner, t), (folds, n))
+            here = place.part(share, 1 - share)
+            fits = []
+            for k in range(folds):
+                fits.append(self._fitted(rows, weight[k], fold != k))
+                here.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
+            said = [self._answer(f, rows.x[fold == k], rows) for k, f in enumerate(fits)]
+            unseen = in_order([self._predictive([a], 1.0) for a in said], fold)
+            spread = 1.0
+            if not self.classes:
+                spread = _width(np.asarray(rows.y, float) - unseen.mean, rows.weight)
+                unseen = GaussianPredictive(unseen.means, np.full_like(unseen.stds, spread))
+            shares = class_shares(rows.y, rows.weight, self.classes) if self.classes else None
+            return Crossing(t, unseen, lambda: (tuple(fits), shares, spread), at, None, "Fitted.")
+
+        return at(t, None, place)
+
+    def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
+        """The mean over the fits."""
+        fits, shares, spread = state
+        said = [self._answer(f, x, None, shares) for f in fits]
+        return self._predictive(said, spread)
+
+    def _inner(self, rows: Rows, fold: Array, place: Place) -> FloatArray:
+        """Log probability of each row by fits that have seen neither it nor fold k, [folds, n]."""
+        folds = int(fold.max()) + 1
+        pairs = [(k, other) for k in range(folds) for other in range(k)]
+        known = np.zeros((folds, len(rows.y)))
+        for i, (k, other) in enumerate(pairs):
+            out = (fold == k) | (fold == other)
+            fit = self._fitted(rows, rows.weight, ~out)
+            said = self._predictive([self._answer(fit, rows.x[out], rows)], 1.0)
+            logs = self._log_prob(said, rows.y[out], rows.weight[out])
+            known[k, fold == other] = logs[fold[out] == other]
+            known[other, fold == k] = logs[fold[out] == k]
+            place.callback(Progress((i + 1) / len(pairs), f"{self.name} without two folds"))
+        return known
+
+    def _fitted(self, rows: Rows, weight: FloatArray, which: Array) -> Any:
+        found = clone(self.estimator)
+        return found.fit(rows.x[which], rows.y[which], **_weighted(found, weight[which]))
+
+    def _answer(
+        self, fit: Any, x: Array, rows: Rows | None, shares: FloatArray | None = None
+    ) -> FloatArray:
+        """Probabilities of all classes [n, C], or numbers [n]."""
+        if not self.classes:
+            return np.asarray(fit.predict(x), float).reshape(len(x))
+        if shares is None:
+            assert rows is not None
+            shares = class_shares(rows.y, rows.weight, self.classes)
+        said = np.zeros((len(x), self.classes))
+        said[:, np.asarray(fit.classes_, int)] = fit.predict_proba(x)
+        return (1 - _BLUR) * said + _BLUR * shares
+
+    def _predictive(self, said: list[FloatArray], spread: float) -> Any:
+        mean = np.mean(said, axis=0)
+        if not self.classes:
+            return GaussianPredictive(mean[None], np.full((1, len(mean)), spread))
+        probs = np.stack(said)
+        return ClassPredictive(np.log(mean), entr(probs).sum(axis=2).mean(axis=0))
+
+    def _log_prob(self, said: Any, y: Array, weight: FloatArray) -> FloatArray:
+        if self.classes:
+            return np.asarray(said.log_prob(y))
+        return log_density(np.asarray(y, float) - said.mean, weight)
+
+
+def check_wrapped(estimator: Any, *, classes: bool) -> None:
+    """Refuse what cannot be trained by weights, or says nothing of the kind that is needed."""
+    name, last = type(estimator).__name__, _last(estimator)
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+        raise InvalidInput(
+            f"learner must be 'auto', 'network', 'linear', 'trees' or an estimator of "
+            f"scikit-learn's kind, got {estimator!r}."
+        )
+    kind, own = ("classifier", is_classifier) if classes else ("regressor", is_regressor)
+    if not own(estimator):
+        raise InvalidInput(
+            f"learner must be a {kind} for these targets, got {name}. Try "
+            + ("HistGradientBoostingClassifier()." if classes else "HistGradientBoostingRegressor().")
+        )
+    if classes and not hasattr(estimator, "predict_proba"):
+        raise InvalidInput(
+            f"learner must have predict_proba, got {name}. Wrap it in CalibratedClassifierCV, or "
+            "use LogisticRegression()."
+        )
+    if not has_fit_parameter(last, "sample_weight"):
+        raise InvalidInput(
+            f"learner must take sample_weight in fit, got {type(last).__name__}. Weights are how "
+            "wrong rows lose their pull; use learner='auto' or an estimator that takes them."
+        )
+
+
+def _last(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _weighted(estimator: Any, weight: FloatArray) -> dict[str, FloatArray]:
+    """The argument by which weights reach an estimator, or the last step of a pipeline."""
+    if isinstance(estimator, Pipeline):
+        return {f"{estimator.steps[-1][0]}__sample_weight": weight}
+    return {"sample_weight": weight}
+
+
+def _width(residual: FloatArray, weight: FloatArray) -> float:
+    """A standard deviation that a few wild residuals do not move."""
+    middle = np.quantile(np.abs(residual), 0.5, weights=weight, method="inverted_cdf")
+    return max(1.4826 * float(middle), FLOOR)
