@@ -149,7 +149,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
         """
         self.check_parameters()
         if not hasattr(self, "fitted_"):
-            self.fitted_ = self.learned(X, y, sample_weight, classes=classes)
+            self.fitted_ = self.learned(X, y, sample_weight, classes=classes, alone=True)
             return self
         if classes is not None:
             self._check_same(np.unique(classes), "classes", "Name all of them in the first call.")

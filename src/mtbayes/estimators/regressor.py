@@ -59,6 +59,7 @@ class RobustRegressor(RegressorMixin, Supervised):
 
     def __init__(
         self,
+        learner: Any = "auto",
         m: int | str = "auto",
         t: float | str = "auto",
         t_p: float = 1.0,
@@ -75,6 +76,7 @@ class RobustRegressor(RegressorMixin, Supervised):
         verbose: int = 0,
     ) -> None:
         super().__init__(
+            learner,
             m,
             t,
             t_p,
@@ -121,7 +123,7 @@ class RobustRegressor(RegressorMixin, Supervised):
         """Learn from more rows: the posterior so far is the prior for them."""
         self.check_parameters()
         if not hasattr(self, "fitted_"):
-            self.fitted_ = self.learned(X, y, sample_weight)
+            self.fitted_ = self.learned(X, y, sample_weight, alone=True)
         else:
             self._go_on(*self.checked_rows(X, y, reset=False), sample_weight)
         return self

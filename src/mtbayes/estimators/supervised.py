@@ -20,9 +20,13 @@ from mtbayes.estimators.base import Robust, is_auto, shown
 from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
 from mtbayes.fitting.certificate import Parts, certify, check_question
 from mtbayes.fitting.harm import Harm, harm, remember
-from mtbayes.fitting.units import Features
+from mtbayes.fitting.pooling import FOLDS
+from mtbayes.fitting.units import Features, Given
 from mtbayes.learners import Place
+from mtbayes.learners.boosting import BoostingLearner
+from mtbayes.learners.forest import ForestLearner
 from mtbayes.learners.network import NetworkLearner
+from mtbayes.learners.wrapped import Wrapped, check_wrapped
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
 from mtbayes.posteriors import Mixture, Particles
@@ -32,6 +36,15 @@ from mtbayes.theory.bounds import Bound, log_t_span
 from mtbayes.types import Array, Rows
 
 NETWORKS = ["mlp", "cnn"]
+LEARNERS = ["auto", "network", "linear", "trees"]
+POOL_PATH = (1.0, 0.5, 0.2)
+"""Values of t of learners that are pooled; trees, which take longer, have the first and last."""
+LEAVES = (1, 4)
+"""Rows in a leaf, at least, of forests to choose from."""
+WIDTHS = (1.0, 0.3)
+"""Of the prior of a network's weights, to choose from."""
+EFFORT = 0.4
+"""Of a network's training, where others speak beside it."""
 
 
 class Supervised(Robust):
@@ -43,11 +56,14 @@ class Supervised(Robust):
     """Losses that `certify` can bound, the usual one first."""
 
     state_ = shown("state")
+    learner_ = shown("loudest")
+    shares_ = shown("shares")
     suspicion_ = shown("training", "suspicion")
     unseen_prediction_ = shown("training", "prediction")
 
     def __init__(
         self,
+        learner: Any = "auto",
         m: int | str = "auto",
         t: float | str = "auto",
         t_p: float = 1.0,
@@ -62,6 +78,7 @@ class Supervised(Robust):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.learner = learner
         self.m = m
         self.t = t
         self.t_p = t_p
@@ -120,19 +137,23 @@ class Supervised(Robust):
         classes: Any = None,
         below: float | None = None,
         spread: bool = False,
+        alone: bool = False,
     ) -> Fitted:
         """What is learned from rows in memory.
 
         below: which a chosen t must be; spread: whether modes must be more than points
+        alone: whether a learner that can go on to more rows is needed, where that is left to us
         """
         x, y = self.checked_rows(x, y, reset=True)
         rows = Rows(x, y, inputs.weights(sample_weight, x))
         before = self.fitted_ if self.warm_start and hasattr(self, "fitted_") else None
         labels = self._labels(y, classes)
-        learners = self._learners(rows.x.shape[1:], labels, spread)
+        together = self._pools(place) and before is None and not (spread or alone)
+        options = self._options(rows.x.shape[1:], labels) if together else []
+        learners = [] if together else self._learners(rows.x.shape[1:], labels, spread)
 
         def units(own: Rows) -> Units:
-            features = Features.of(own.x, own.weight)
+            features = Features.of(own.x, own.weight) if isinstance(self.learner, str) else Given()
             return Units(features, self._target_units(own, labels))
 
         if before is not None:
@@ -142,15 +163,18 @@ class Supervised(Robust):
                     "X must have the columns, and the parameters of the network the values, of the "
                     "first fit when warm_start=True. Set warm_start=False to start anew."
                 )
-        first, *others = learners
+        if not together:
+            first, *others = learners
+            options = [Option(first, self._candidates(below), tuple(others))]
         fitted = learn(
-            [Option(first, self._candidates(below), tuple(others))],
+            options,
             rows,
             units if before is None else before.units,
             self._law,
             jax.random.key(self._seed()),
             place,
             None if before is None else before.state,
+            together,
         )
         remember(fitted, rows)
         return fitted
@@ -161,8 +185,7 @@ class Supervised(Robust):
         Several modes are points: Gaussians around them are no better and take twice as long.
         spread: Gaussians all the same
         """
-        likelihood = self._likelihood(labels)
-        model = Model(self._network(shape, likelihood.outputs), likelihood)
+        model = self._model(shape, labels)
         found = []
         for m, modes, width in self._settings:
             if not is_auto(self.m):
@@ -176,6 +199,51 @@ class Supervised(Robust):
                 found.append(learner)
         return found
 
+    def _model(self, shape: tuple[int, ...], labels: Any, hidden: Any = None) -> Model:
+        likelihood = self._likelihood(labels)
+        return Model(self._network(shape, likelihood.outputs, hidden), likelihood)
+
+    def _pools(self, place: Place) -> bool:
+        """Whether several learners speak together, or one that is not a network.
+
+        Where parameters of a network say that one ensemble is wanted, or what is left to us is
+        about images or devices, it is a network.
+        """
+        if not isinstance(self.learner, str) or self.learner == "trees":
+            return True
+        points = (is_auto(self.m) or int(self.m) == 1) and self.modes >= FOLDS
+        tables = not self._takes_images() and not self.warm_start and place.mesh is None
+        return self.learner == "auto" and points and tables
+
+    def _options(self, shape: tuple[int, ...], labels: Any) -> list[Option]:
+        """Learners to pool, each with values of t, in the settings that are left to us."""
+        classes = 0 if labels is None else len(labels)
+        path, few = (POOL_PATH, (POOL_PATH[0], POOL_PATH[-1])) if is_auto(self.t) else (
+            self._candidates(),
+        ) * 2
+        if not isinstance(self.learner, str):
+            return [Option(Wrapped(self.learner, classes), path)]
+        leaves = [ForestLearner("extra trees", classes, leaf) for leaf in LEAVES]
+        boosting = Option(BoostingLearner(classes), few)
+        trees = [Option(leaves[0], few, tuple(leaves[1:])), boosting]
+        if self.learner == "trees":
+            forests = [ForestLearner("forest", classes, leaf) for leaf in LEAVES]
+            return [*trees, Option(forests[0], few, tuple(forests[1:]))]
+        return [
+            self._points(self._model(shape, labels), self.modes, path),
+            *([self._points(self._model(shape, labels, ()), FOLDS, path)] if self.hidden else []),
+            *trees,
+        ]
+
+    def _points(self, model: Model, modes: int, path: tuple[float, ...]) -> Option:
+        """Points of a network, each on its own and with little training, under several priors."""
+        widths = WIDTHS if is_auto(self.beta) else WIDTHS[:1]
+        first, *others = (
+            replace(self._by_gradients(model, Particles(modes), 1, width), effort=EFFORT)
+            for width in widths
+        )
+        return Option(first, path, tuple(others))
+
     def _learn_stream(self, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
         """Learn from a data set, an array on disk or an iterator of record batches."""
         stream = open_stream(x, y, sample_weight)
@@ -186,7 +254,7 @@ class Supervised(Robust):
         which, sample, labels = streamed.survey(stream, seed, classes=is_classifier(self))
         share = 0.5 if large else 1.0
         here = place.part(0.0, share)
-        fitted = self.learned(sample.x, sample.y, sample.weight, here, labels)
+        fitted = self.learned(sample.x, sample.y, sample.weight, here, labels, alone=large)
         if large:
             here = place.part(share, 1 - share)
             fitted = streamed.all_rows(fitted, stream, sample, seed, here)
@@ -210,11 +278,12 @@ class Supervised(Robust):
         rows = Rows(x, y, inputs.weights(sample_weight, x))
         self.fitted_ = further(self.fitted_, rows, self._seed())
 
-    def _network(self, shape: tuple[int, ...], outputs: int) -> Any:
+    def _network(self, shape: tuple[int, ...], outputs: int, hidden: Any) -> Any:
         if isinstance(self.network, str):
+            hidden = self.hidden if hidden is None else hidden
             if self.network == "mlp":
-                return mlp((*shape, *self.hidden, outputs))
-            return _cnn(shape, self.hidden, outputs)
+                return mlp((*shape, *(() if self.learner == "linear" else hidden), outputs))
+            return _cnn(shape, hidden, outputs)
         return self.network
 
     def influence(
@@ -327,6 +396,15 @@ class Supervised(Robust):
     def check_parameters(self) -> None:
         """Refuse parameters that no fit can take."""
         super().check_parameters()
+        if isinstance(self.learner, str):
+            _check.known("learner", self.learner, LEARNERS)
+            if self.learner != "auto" and self.learner != "network" and self._takes_images():
+                raise InvalidInput(
+                    f"learner must be 'auto' or 'network' where network is given, got "
+                    f"{self.learner!r}. Leave network out for rows of a table."
+                )
+        else:
+            check_wrapped(self.learner, classes=is_classifier(self))
         _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
         _check.count(self.modes, "modes", "10 is the default.")
         if isinstance(self.network, str):

@@ -15,7 +15,7 @@ from mtbayes.errors import InvalidInput
 from mtbayes.fitting.choice import Option, choose
 from mtbayes.fitting.fitted import Fitted, Judgement, Units, judgement
 from mtbayes.fitting.pooling import pool
-from mtbayes.fitting.rows import distinct
+from mtbayes.fitting.rows import distinct, in_copies
 from mtbayes.laws import Law
 from mtbayes.learners import Place, Trained
 from mtbayes.types import Array, FloatArray, Rows
@@ -45,7 +45,7 @@ def learn(
     start: a state to begin at
     together: whether the options are learned all and speak together; else one is chosen
     """
-    merged, place_of = distinct(*rows)
+    merged, place_of = in_copies(*distinct(*rows), rows.weight)
     units = units(merged) if callable(units) else units
     own = _coded(merged, units)
     if together and len(own.y) >= _ENOUGH:

@@ -122,6 +122,17 @@ class Fitted:
         return Judgement(*joined)
 
     @property
+    def shares(self) -> dict[str, float]:
+        """Of the learners that speak together, by name, the largest first."""
+        found: dict[str, float] = getattr(self.learner, "shares", {self.learner.name: 1.0})
+        return found
+
+    @property
+    def loudest(self) -> str:
+        """The name of the learner with the largest share."""
+        return next(iter(self.shares))
+
+    @property
     def members_key(self) -> Array:
         """The random key that members are drawn with."""
         return jax.random.wrap_key_data(jnp.asarray(self.key))

@@ -23,6 +23,8 @@ from mtbayes.learners.pool import Part, Pool, mixed
 from mtbayes.types import Array, FloatArray, Rows
 
 FOLDS = 5
+FIRST = 1.0
+"""The t of the first fits, whatever others follow: weights of rows come from them."""
 _LEAST = 0.05  # share of a mixture, below which a learner is dropped
 _SEEN = 0.5  # rows that each learner has explained alone before any is seen
 _FIRST = 0.5  # of the time, for the fits at the first t
@@ -58,17 +60,20 @@ def pool(
     fold = np.empty(n, int)
     fold[np.asarray(jax.random.permutation(jax.random.fold_in(key, 0), n))] = np.arange(n) % FOLDS
     lines = []
-    begin = _FIRST if any(len(option.path) > 1 for option in options) else 1.0
+    begin = _FIRST if any(_rest(option.path) for option in options) else 1.0
     for i, option in enumerate(options):
         here = place.part(begin * i / len(options), begin / len(options))
         lines.append(_set(option, rows, fold, law, jax.random.fold_in(key, 1 + i), here))
     lines = _kept(lines, rows, law)
     inner = _inner(lines)
     for i, line in enumerate(lines):
-        for j, t in enumerate(line.path[1:]):
-            at = begin + (1 - begin) * (i + j / (len(line.path) - 1)) / len(lines)
-            share = (1 - begin) / len(lines) / (len(line.path) - 1)
-            line.crossings.append(line.crossings[0].more(t, inner, place.part(at, share)))
+        first, rest = line.crossings[0], _rest(line.path)
+        for j, t in enumerate(rest):
+            at = begin + (1 - begin) * (i + j / len(rest)) / len(lines)
+            here = place.part(at, (1 - begin) / len(lines) / len(rest))
+            line.crossings.append(first.more(t, inner, here))
+        if FIRST not in line.path:
+            del line.crossings[0]
     parts, taken, table = [], list[Crossing](), list[dict[str, Any]]()
     for line in lines:
         candidates = [Candidate(line.learner, crossing.t) for crossing in line.crossings]
@@ -77,20 +82,23 @@ def pool(
         taken.append(line.crossings[best])
         own = law.fit(taken[-1].unseen, rows.y, rows.weight)
         parts.append(Part(line.learner, taken[-1].t, 1.0, own))
-    shares = _shares([_log_score(part.law, c, rows) for part, c in zip(parts, taken, strict=True)], rows)
+    scores = [_log_score(part.law, c, rows) for part, c in zip(parts, taken, strict=True)]
+    shares = _shares(scores, rows)
     kept = [i for i in range(len(parts)) if shares[i] > 0]
     parts = [parts[i]._replace(share=float(shares[i])) for i in kept]
     taken = [taken[i] for i in kept]
     said = [part.law.calibrated(c.unseen) for part, c in zip(parts, taken, strict=True)]
     unseen = mixed(said, [part.share for part in parts])
     loudest = max(range(len(parts)), key=lambda i: parts[i].share)
+    known = law.fit(unseen, rows.y, rows.weight)
+    _, entries = best_of(law, rows, [Candidate(Pool(tuple(parts)), parts[loudest].t)], [unseen])
     return Pooled(
         Pool(tuple(parts)),
         tuple(crossing.state() for crossing in taken),
         parts[loudest].t,
-        law.fit(unseen, rows.y, rows.weight),
+        known,
         unseen,
-        table,
+        [*table, *entries],
         list(max((c.history for c in taken), key=len)),
     )
 
@@ -98,12 +106,12 @@ def pool(
 def _set(
     option: Option, rows: Rows, fold: Array, law: type[Law], key: Array, place: Place
 ) -> _Line:
-    """An option in the one of its settings that explains unseen rows best at the first t."""
+    """An option in the one of its settings that explains unseen rows best at t = 1."""
     settings = (option.learner, *option.others)
     found = []
     for i, learner in enumerate(settings):
         here = place.part(i / len(settings), 1 / len(settings))._replace(prefix=f"{i}-")
-        found.append(learner.crossed(rows, fold, option.path[0], key, place=here))
+        found.append(learner.crossed(rows, fold, FIRST, key, place=here))
     best = 0
     if len(found) > 1:
         laws = [law.fit(crossing.unseen, rows.y, rows.weight) for crossing in found]
@@ -112,8 +120,13 @@ def _set(
     return _Line(settings[best], option.path, [found[best]])
 
 
+def _rest(path: tuple[float, ...]) -> tuple[float, ...]:
+    """Values of t beside the first."""
+    return tuple(t for t in path if t != FIRST)
+
+
 def _kept(lines: list[_Line], rows: Rows, law: type[Law]) -> list[_Line]:
-    """The learners that have a share in the best mixture of all at their first t."""
+    """The learners that have a share in the best mixture of all at t = 1."""
     if len(lines) == 1:
         return lines
     first = [line.crossings[0] for line in lines]

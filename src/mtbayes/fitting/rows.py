@@ -6,6 +6,7 @@ import numpy as np
 
 from mtbayes.types import Array, FloatArray, Rows
 
+_COPIES = 200_000  # rows of weight 1, up to which a row of weight 2 is two of them
 _MERGED = 2**25  # numbers in the rows, above which equal rows are not looked for
 _SIGN = np.uint64(1 << 63)
 
@@ -27,6 +28,29 @@ def distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:
     inverse[kept] = places.ravel()
     total = np.bincount(places.ravel(), weight[kept]).astype(float)
     return Rows(x[kept][first], y[kept][first], total), inverse
+
+
+def in_copies(rows: Rows, inverse: Array, weight: FloatArray) -> tuple[Rows, Array]:
+    """Distinct rows whose weights are whole numbers as that many rows each, and where each went.
+
+    Copies lie in several folds. As one row they would lie in one, and a fit that has left them out
+    would know the others with the same x and another target alone.
+    inverse, weight: of the rows as they came, [n]
+    """
+    total = rows.weight
+    if np.any(total % 1) or total.sum() > max(_COPIES, 2 * len(total)) or np.all(total == 1):
+        return rows, inverse
+    counts = total.astype(int)
+    first = np.cumsum(counts) - counts
+    kept = np.flatnonzero(inverse >= 0)
+    order = kept[np.argsort(inverse[kept], kind="stable")]
+    before = np.cumsum(weight[order]) - weight[order]  # of all rows in this order
+    place = inverse.copy()
+    place[order] = before.astype(int)
+    if np.any(weight[kept] % 1):  # halves that add up: all at the first copy
+        place[kept] = first[inverse[kept]]
+    x, y = (np.repeat(v, counts, axis=0) for v in (rows.x, rows.y))
+    return Rows(x, y, np.ones(len(y))), place
 
 
 def _sortable(numbers: FloatArray) -> Array:

@@ -56,6 +56,15 @@ class Features(NamedTuple):
 
 
 @storable
+class Given(NamedTuple):
+    """Columns as they are given, for a learner that scales them itself or not at all."""
+
+    def apply(self, x: Array) -> FloatArray:
+        """The same numbers."""
+        return np.asarray(x, float)
+
+
+@storable
 class Targets(NamedTuple):
     """A target centred at its median and scaled by its interquartile range."""
 

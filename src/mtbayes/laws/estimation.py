@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,6 +56,15 @@ def explained(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
     shares = mixture_shares(logs, weight)
     total = logsumexp(logs, axis=0, b=shares[:, None])
     return shares, float(np.average(total, weights=weight))
+
+
+def explained_below(logs: FloatArray, weight: Array, most: float) -> tuple[FloatArray, float]:
+    """As `explained` for good and wrong rows, [2, n], with a share of wrong ones up to `most`."""
+    shares, score = explained(logs, weight)
+    if shares[1] <= most:  # the likelihood is concave in the share
+        return shares, score
+    shares = np.array([1 - most, most])
+    return shares, float(np.average(logsumexp(logs, axis=0, b=shares[:, None]), weights=weight))
 
 
 def with_good_rows(
@@ -141,11 +151,13 @@ def profile(
     weight: Array,
     level: float,
     lean: FloatArray | None = None,
+    most: float = 1.0,
 ) -> Contamination:
     """Where the log likelihood of ε, at its best factor, is within a chi-square of its best.
 
     logs_at: log densities [2, n] of good and wrong rows by the log of the calibrating factor
     lean: by how much the log odds that a row is wrong exceed those of ε, [n]; None if they do not
+    most: the largest ε
     """
 
     def share(epsilon: float) -> Any:
@@ -159,10 +171,10 @@ def profile(
         def loss(epsilon: float) -> float:
             return -float(np.log(good + share(epsilon) * (wrong - good) + TINY) @ weight)
 
-        found = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-5})
+        found = minimize_scalar(loss, bounds=(0, most), method="bounded", options={"xatol": 1e-5})
         return np.array([1 - found.x, found.x]), float((top @ weight - found.fun) / weight.sum())
 
-    how = explained if lean is None else explain
+    how = partial(explained_below, most=most) if lean is None else explain
     factor = calibrate(logs_at, weight, how)
     best = float(how(logs_at(factor), weight)[0][1])
     # Factors to look at: some standard errors of it on both sides.
@@ -186,7 +198,7 @@ def profile(
             return end
         return float(brentq(excess, min(best, end), max(best, end)))
 
-    found = [best, crossing(0.0), crossing(1.0)]
+    found = [best, crossing(0.0), crossing(most)]
     if lean is not None:
         found = [float(np.average(share(epsilon), weights=weight)) for epsilon in found]
     return Contamination(*found)

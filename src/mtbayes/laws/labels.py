@@ -17,7 +17,7 @@ from mtbayes.laws.estimation import (
     TINY,
     Contamination,
     calibrate,
-    explained,
+    explained_below,
     leaned,
     leaning_share,
     one_may_be,
@@ -34,6 +34,7 @@ _TEMPERATURES = tuple(np.exp(np.linspace(-1.5, 0.5, 7)))
 _FLAT = 1e-3  # a slope that is none
 _SLOPE_GAIN = 5.0  # nats over all rows; chance gives one number as much once in a thousand times
 _LEAST_GAIN = 2.0  # the same over rows that a confusion was not learned from
+_BELOW = 0.97  # of the share of wrong labels at which they tell nothing
 _JUDGES = 4000  # rows that say whether wrong labels prefer some classes
 
 
@@ -92,8 +93,9 @@ class WrongLabels:
     ) -> WrongLabels:
         """ε and the temperature beside a confusion."""
         logs_at = _labels_by_temperature(predictive, y, confusion)
-        best = calibrate(logs_at, weight)
-        epsilon = float(explained(logs_at(best), weight)[0][1])
+        explain = partial(explained_below, most=_most(predictive))
+        best = calibrate(logs_at, weight, explain)
+        epsilon = float(explain(logs_at(best), weight)[0][1])
         return cls(one_may_be(epsilon, weight.sum()), float(np.exp(best)), confusion)
 
     @classmethod
@@ -179,7 +181,8 @@ class WrongLabels:
     ) -> Contamination:
         """ε of these rows with a profile-likelihood interval, confusion and slope held fixed."""
         logs_at = _labels_by_temperature(predictive, y, self.confusion)
-        return profile(logs_at, weight, level, self._lean(predictive) if self.slope else None)
+        lean = self._lean(predictive) if self.slope else None
+        return profile(logs_at, weight, level, lean, _most(predictive))
 
     def _lean(self, predictive: ClassPredictive) -> FloatArray:
         """By how much the log odds of each row exceed those of epsilon, [n]."""
@@ -223,6 +226,12 @@ def _pays(
     mean = np.average(gain, weights=share)
     error = np.sqrt(np.average((gain - mean) ** 2, weights=share) / len(gain))
     return bool(mean > 2 * error and mean * len(gain) > _LEAST_GAIN)
+
+
+def _most(predictive: ClassPredictive) -> float:
+    """The largest share of wrong labels: beyond it a given label speaks for the other classes."""
+    classes = np.shape(predictive.log_probs)[1]
+    return _BELOW * (classes - 1) / classes
 
 
 def _doubt(predictive: ClassPredictive) -> FloatArray:
