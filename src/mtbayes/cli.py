@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from mtbayes import __version__, commands
+from mtbayes.commands.cache import keep_programs
 from mtbayes.commands.screen import STOPPED
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ commands.register(app)
 
 def run() -> None:
     """The command. After Ctrl-C it ends at once: to tidy up beside a compiler at work may crash."""
+    keep_programs()
     try:
         app()
     except SystemExit as ended:

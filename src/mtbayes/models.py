@@ -85,6 +85,8 @@ class Model:
 
     def scale(self) -> Array:
         """The size [P] of a typical parameter at the start."""
+        if not self.likelihood.size:
+            return self.network.scale()
         return jnp.concatenate([self.network.scale(), jnp.full(self.likelihood.size, 0.1)])
 
     def unravel(self, theta: Array) -> Parameters:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from mtbayes import _check
@@ -240,7 +241,8 @@ class Stack:
 
     def scale(self) -> Array:
         """1/√inputs for each weight and bias."""
-        return jnp.concatenate([jnp.full(s.size, s.inputs**-0.5) for s in self.linears])
+        parts = [np.full(s.size, s.inputs**-0.5) for s in self.linears]
+        return np.concatenate(parts).astype(jnp.result_type(float))
 
     def initial(self, key: Array) -> Array:
         """Gaussian weights of variance 1/inputs, biases 0."""

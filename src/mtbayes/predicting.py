@@ -122,7 +122,7 @@ def _members(model: Any, posterior: Posterior, state: Any, key: Array, members: 
             f"state must hold {model.size} parameters for this model, got {theta.shape[1]}. "
             "Predict with the model that was fitted."
         )
-    if not bool(jnp.all(jnp.isfinite(theta))):
+    if not np.isfinite(np.asarray(theta)).all():
         raise InvalidInput(
             "state must be finite, got parameters that are NaN or infinite. The fit has failed: "
             "read its status, or lower the learning rate."

@@ -90,4 +90,5 @@ def test_predictive_that_knows_nothing_cannot_tell_the_share():
     y = np.random.default_rng(18).integers(0, 4, 500)
     p = predictive_of(np.full((500, 4), 0.25))
     found = WrongLabels.fit(p, y, np.ones(500)).contamination(p, y, np.ones(500))
-    assert (found.low, found.high) == (0, 1)
+    assert found.low == 0
+    assert found.high == pytest.approx(0.75, rel=0.04)  # where labels would tell nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtbayes.commands.audit import audit
+from mtbayes.commands.cache import cache
 from mtbayes.commands.certify import certify
 from mtbayes.commands.compare import compare
 from mtbayes.commands.fit import fit
@@ -15,5 +16,5 @@ from mtbayes.commands.reproduce import demo, reproduce
 
 def register(app: Any) -> None:
     """Put the commands into the command `mtbayes`."""
-    for command in (fit, predict, audit, certify, compare, report, reproduce, demo):
+    for command in (fit, predict, audit, certify, compare, report, reproduce, demo, cache):
         app.command()(command)

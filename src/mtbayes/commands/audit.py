@@ -45,6 +45,7 @@ def audit(
     ] = False,
     show: Annotated[int, typer.Option(min=0, help="Rows on the screen.")] = 20,
     task: options.Task = None,
+    learner: options.Learner = "auto",
     t: options.T = "auto",
     m: options.M = "auto",
     epochs: options.Epochs = None,
@@ -70,7 +71,9 @@ def audit(
         from mtbayes.commands.learning import learn, opened
         from mtbayes.tables.model import Settings
 
-        settings = Settings(t, m, epochs, seed)
+        # The harm that a row does is told by gradients.
+        learner = "network" if influence and learner == "auto" else learner
+        settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)
         source = opened(screen, data)
         large = is_large(source)

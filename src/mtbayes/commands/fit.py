@@ -22,6 +22,7 @@ def fit(
         Path | None, typer.Option(help="The model's file; DATA's name with .mtb if none.")
     ] = None,
     task: options.Task = None,
+    learner: options.Learner = "auto",
     t: options.T = "auto",
     m: options.M = "auto",
     epochs: options.Epochs = None,
@@ -43,7 +44,7 @@ def fit(
         from mtbayes.tables.summary import summary
 
         path = new_file(model or Path(f"{stem(data)}.mtb"), force)
-        settings = Settings(t, m, epochs, seed)
+        settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)
         source = opened(screen, data)
         with unfinished(path, resume) as done:
@@ -68,7 +69,7 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
             f"Gaps that were filled in: {', '.join(few)}{f' and {more} more' * (more > 0)}."
         )
     screen.line(
-        f"Learned by {model.estimator.fitted_.learner.words}, t: {found['t']:g} (1 believes all "
+        f"Learned by {model.estimator.fitted_.learner.words}; t: {found['t']:g} (1 believes all "
         "rows alike, less is more robust)."
     )
     screen.line(

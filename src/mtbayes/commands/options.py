@@ -40,6 +40,9 @@ Target = Annotated[str, typer.Option(help="The column to learn.", autocompletion
 Task = Annotated[
     str | None, typer.Option(help="classes or number; guessed from the target if left out.")
 ]
+Learner = Annotated[
+    str, typer.Option("--learner", help="auto, network, linear or trees; auto is what fits best.")
+]
 T = Annotated[str, typer.Option("--t", help="auto, or 0 to 1: smaller is more robust.")]
 M = Annotated[
     str, typer.Option("--m", help="Size of the ensemble that is trained as one, or auto.")

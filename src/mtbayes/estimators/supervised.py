@@ -218,9 +218,11 @@ class Supervised(Robust):
     def _options(self, shape: tuple[int, ...], labels: Any) -> list[Option]:
         """Learners to pool, each with values of t, in the settings that are left to us."""
         classes = 0 if labels is None else len(labels)
-        path, few = (POOL_PATH, (POOL_PATH[0], POOL_PATH[-1])) if is_auto(self.t) else (
-            self._candidates(),
-        ) * 2
+        path, few = (
+            (POOL_PATH, (POOL_PATH[0], POOL_PATH[-1]))
+            if is_auto(self.t)
+            else (self._candidates(),) * 2
+        )
         if not isinstance(self.learner, str):
             return [Option(Wrapped(self.learner, classes), path)]
         leaves = [ForestLearner("extra trees", classes, leaf) for leaf in LEAVES]

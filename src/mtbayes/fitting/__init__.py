@@ -93,19 +93,10 @@ def _pooled(
         found.t,
         found.table,
         found.law.contamination(found.unseen, own.y, own.weight),
-        _who(found.learner.shares),
+        f"Learned by {found.learner.words}.",
         found.history,
     )
     return fitted, found.unseen
-
-
-def _who(shares: dict[str, float]) -> str:
-    """Who speaks, in a sentence."""
-    loud = [f"{name} {share:.0%}" for name, share in shares.items()]
-    return f"The answer is that of {loud[0].split()[0]} alone." if len(loud) == 1 else (
-        f"The answer is a mixture: {', '.join(loud[:-1])} and {loud[-1]}, the shares that explain "
-        "unseen rows best."
-    )
 
 
 def further(fitted: Fitted, rows: Rows, key: Any) -> Fitted:
@@ -113,12 +104,13 @@ def further(fitted: Fitted, rows: Rows, key: Any) -> Fitted:
     if not hasattr(fitted.learner, "further"):
         raise InvalidInput(
             f"partial_fit needs a learner that can take more rows, got {fitted.learner.name!r}. "
-            "Fit all rows anew."
+            "Set learner='network' or 'linear', or fit all rows anew."
         )
+    learner: Any = fitted.learner
     merged, place_of = distinct(*rows)
     own = _coded(merged, fitted.units)
     unseen = fitted.coded(own.x)
-    trained = fitted.learner.further(fitted.state, fitted.learner.prepared(own), fitted.t, key)
+    trained = learner.further(fitted.state, learner.prepared(own), fitted.t, key)
     _warn(trained)
     share = fitted.law.contamination(unseen, own.y, own.weight)
     # The rows were judged before they were learned from; how much they pull shows afterwards.

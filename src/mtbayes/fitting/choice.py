@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from mtbayes.laws import Law
-from mtbayes.learners import Learner, Place
+from mtbayes.learners import Learner, Place, Speaker
 from mtbayes.predictives import in_order
 from mtbayes.types import Array, FloatArray, Rows
 
@@ -34,7 +34,7 @@ class Option(NamedTuple):
     others: the same learner in other settings; a brief look at one fold picks one of them
     """
 
-    learner: Learner
+    learner: Any
     path: tuple[float, ...]
     others: tuple[Any, ...] = ()
 
@@ -42,7 +42,7 @@ class Option(NamedTuple):
 class Candidate(NamedTuple):
     """A learner at a t."""
 
-    learner: Learner
+    learner: Speaker
     t: float
 
 
@@ -90,8 +90,9 @@ def choose(
         unseen.append(learner.unseen(prepared[i], fold, range(looked), path, key, place=here))
     every = _Joined(unseen)
     best, table = best_of(law, rows.take(fold < looked), candidates, every)
-    learner, t = candidates[best]
-    own = prepared[[option.learner for option in options].index(learner)]
+    t = candidates[best].t
+    place_of = [option.learner for option in options].index(candidates[best].learner)
+    learner, own = options[place_of].learner, prepared[place_of]
     whole = every[best]
     if looked < count:
         here = place.part(compared_share, 1 - compared_share)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mtbayes._values import storable
 from mtbayes.laws import Contamination, Law
-from mtbayes.learners import MEMBERS, Learner
+from mtbayes.learners import MEMBERS, Speaker
 from mtbayes.types import Array, FloatArray
 
 _AT_ONCE = 20_000  # rows; what the members say of more is not held together
@@ -85,7 +85,7 @@ class Fitted:
         not seen it; row_weight: how much each pulls at the fit, 1 is the most
     """
 
-    learner: Learner
+    learner: Speaker
     state: Any
     key: Array
     units: Units

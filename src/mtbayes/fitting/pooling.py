@@ -18,7 +18,8 @@ import numpy as np
 
 from mtbayes.fitting.choice import Candidate, Option, best_of
 from mtbayes.laws import Law, mixture_shares
-from mtbayes.learners import Crossing, Learner, Place
+from mtbayes.learners import Crossed, Crossing, Place
+from mtbayes.learners.folds import seed_of
 from mtbayes.learners.pool import Part, Pool, mixed
 from mtbayes.types import Array, FloatArray, Rows
 
@@ -47,7 +48,7 @@ class Pooled(NamedTuple):
 class _Line(NamedTuple):
     """A learner in one of its settings, with its crossings so far."""
 
-    learner: Learner
+    learner: Crossed
     path: tuple[float, ...]
     crossings: list[Crossing]
 
@@ -57,8 +58,7 @@ def pool(
 ) -> Pooled:
     """Fit, compare and mix all options; rows are as the learners take them."""
     n = len(rows.y)
-    fold = np.empty(n, int)
-    fold[np.asarray(jax.random.permutation(jax.random.fold_in(key, 0), n))] = np.arange(n) % FOLDS
+    fold = np.random.default_rng(seed_of(key)).permutation(n) % FOLDS
     lines = []
     begin = _FIRST if any(_rest(option.path) for option in options) else 1.0
     for i, option in enumerate(options):
@@ -99,7 +99,7 @@ def pool(
         known,
         unseen,
         [*table, *entries],
-        list(max((c.history for c in taken), key=len)),
+        max((list(c.history) for c in taken), key=len),
     )
 
 
@@ -115,7 +115,9 @@ def _set(
     best = 0
     if len(found) > 1:
         laws = [law.fit(crossing.unseen, rows.y, rows.weight) for crossing in found]
-        scores = [_log_score(own, c, rows) @ rows.weight for own, c in zip(laws, found, strict=True)]
+        scores = [
+            _log_score(own, c, rows) @ rows.weight for own, c in zip(laws, found, strict=True)
+        ]
         best = int(np.argmax(scores))
     return _Line(settings[best], option.path, [found[best]])
 

@@ -16,7 +16,17 @@ from mtbayes.errors import InvalidInput
 from mtbayes.progress import Callback, part, silent
 from mtbayes.types import Array, FloatArray, Rows
 
-__all__ = ["MEMBERS", "Brief", "Crossed", "Crossing", "Further", "Learner", "Place", "Trained"]
+__all__ = [
+    "MEMBERS",
+    "Brief",
+    "Crossed",
+    "Crossing",
+    "Further",
+    "Learner",
+    "Place",
+    "Speaker",
+    "Trained",
+]
 
 MEMBERS = 100
 """Members of a predictive."""
@@ -64,15 +74,22 @@ class Trained(NamedTuple):
     history: list[dict[str, float]]
 
 
-class Learner(Protocol):
-    """How rows become a state at a t, and what a state says of rows.
-
-    x, y are in the learner's own units: features scaled, classes as 0..C-1, targets scaled.
-    """
+class Speaker(Protocol):
+    """What a fitted model needs of a learner."""
 
     @property
     def name(self) -> str:
         """For people, such as "network"."""
+
+    def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
+        """What a state says of new rows."""
+
+
+class Learner(Speaker, Protocol):
+    """How rows become a state at a t, and what a state says of rows.
+
+    x, y are in the learner's own units: features scaled, classes as 0..C-1, targets scaled.
+    """
 
     def prepared(self, rows: Rows) -> Any:
         """Rows in the form that the methods below take; done once for many fits."""
@@ -100,9 +117,6 @@ class Learner(Protocol):
         fold: [n], the fold of each row; which: folds whose rows are asked for, in the rows' order
         """
 
-    def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
-        """What a state says of new rows."""
-
 
 class Crossing(NamedTuple):
     """Members of which each has left a fold of the rows out, at a t.
@@ -124,20 +138,13 @@ class Crossing(NamedTuple):
     history: Sequence[dict[str, float]] = ()
 
 
-class Crossed(Protocol):
+class Crossed(Speaker, Protocol):
     """A learner whose members can each leave a fold out; several such can be pooled."""
-
-    @property
-    def name(self) -> str:
-        """For people, such as "forest"."""
 
     def crossed(
         self, rows: Rows, fold: Array, t: float, key: Array, *, place: Place = ...
     ) -> Crossing:
         """All rows, each with its weight, at t, by members of which each leaves a fold out."""
-
-    def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
-        """What a state says of new rows."""
 
 
 class Brief(Protocol):

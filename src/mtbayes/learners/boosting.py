@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import lightgbm
 import numpy as np
 from scipy.special import entr, log_softmax
 
 from mtbayes._values import storable
 from mtbayes.learners import MEMBERS, Crossing, Place
-from mtbayes.learners.folds import FLOOR, log_density, mean_log_t, pull
+from mtbayes.learners.folds import FLOOR, log_density, mean_log_t, pull, seed_of
 from mtbayes.learners.grove import Grove
-from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
+from mtbayes.predictives import ClassPredictive, GaussianPredictive
 from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
 
@@ -79,7 +78,7 @@ class BoostingLearner:
     ) -> Crossing:
         """Trees for each fold's other rows; at t < 1 with weights, once `inner` is known."""
         folds, n = int(fold.max()) + 1, len(rows.y)
-        seed = int(jax.random.randint(key, (), 0, 2**31 - folds))
+        seed = seed_of(key) - folds
         x = np.asarray(rows.x, float)
         lengths = sorted({max(1, round(share * self._rounds)) for share in _LENGTHS})
 
@@ -94,12 +93,16 @@ class BoostingLearner:
                     said = booster.predict(x[~seen], raw_score=True, num_iteration=length)
                     scores[i, ~seen] = said.reshape(-1, self._scores)
                 place.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
-            best = int(np.argmax([mean_log_t(self._log_prob(s, rows), t, rows.weight) for s in scores]))
+            best = int(
+                np.argmax([mean_log_t(self._log_prob(s, rows), t, rows.weight) for s in scores])
+            )
             spread, unseen_spread = None, None
             if not self.classes:
                 error = np.log(np.abs(rows.y - scores[best, :, 0]) + FLOOR)
                 spread, unseen_spread = _spread(x, error, weight, fold, seed)
-            unseen = self._said(scores[best][None], None if unseen_spread is None else unseen_spread[None])
+            unseen = self._said(
+                scores[best][None], None if unseen_spread is None else unseen_spread[None]
+            )
 
             def state() -> BoostingState:
                 grove, group = _grove(grown, lengths[best], self._scores)
@@ -157,14 +160,14 @@ class BoostingLearner:
 def _spread(
     x: FloatArray, error: FloatArray, weight: FloatArray, fold: Array, seed: int
 ) -> tuple[Any, FloatArray]:
-    """The log of the absolute error by x: what makes its trees, and what they say of rows unseen."""
+    """The log of the absolute error by x: what makes its trees, and what they say unseen."""
     said, grown = np.empty(len(error)), []
     settings = _USUAL | {"objective": "regression", "num_leaves": 7, "min_child_samples": 20}
     for k in range(int(fold.max()) + 1):
         seen = fold != k
         data = lightgbm.Dataset(x[seen], error[seen], weight=weight[k, seen])
         grown.append(lightgbm.train(settings | {"seed": seed + k}, data, _SPREAD_ROUNDS))
-        said[~seen] = grown[-1].predict(x[~seen])
+        said[~seen] = np.asarray(grown[-1].predict(x[~seen]))
     return lambda: _grove(grown, _SPREAD_ROUNDS, 1), said
 
 

@@ -9,6 +9,7 @@ said of it.
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from mtbayes.maths.tlog import log_t_from_log
@@ -17,6 +18,11 @@ from mtbayes.types import Array, FloatArray
 FLOOR = 0.02
 """The least standard deviation of a number, in units of all numbers'."""
 _MAD = 1.4826  # from a median of absolute values to a Gaussian's standard deviation
+
+
+def seed_of(key: Array) -> int:
+    """A whole number below 2³¹ and above 2³⁰ from a JAX key, for what takes numbers."""
+    return int(np.asarray(jax.random.key_data(key)).ravel()[-1]) % 2**30 + 2**30
 
 
 def pull(inner: FloatArray | None, t: float) -> FloatArray:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from scipy.special import entr
 from sklearn.ensemble import (
@@ -18,7 +17,7 @@ from sklearn.ensemble import (
 
 from mtbayes._values import storable
 from mtbayes.learners import MEMBERS, Crossing, Place
-from mtbayes.learners.folds import FLOOR, class_shares, log_density, pull
+from mtbayes.learners.folds import FLOOR, class_shares, log_density, pull, seed_of
 from mtbayes.learners.grove import Grove, of_sklearn
 from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
 from mtbayes.progress import Progress
@@ -65,7 +64,7 @@ class ForestLearner:
     ) -> Crossing:
         """The trees of each fold's other rows; at t < 1 with weights, once `inner` is known."""
         folds, n = int(fold.max()) + 1, len(rows.y)
-        seed = int(jax.random.randint(key, (), 0, 2**31 - folds))
+        seed = seed_of(key) - folds
         shares = class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
 
         def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:

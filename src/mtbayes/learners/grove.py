@@ -49,8 +49,8 @@ class Grove(NamedTuple):
             )
             roots.append(at)
             at += len(leaf)
-        joined = [np.concatenate(each) for each in zip(*parts, strict=True)]
-        return cls(*joined, np.array(roots, np.int32))  # type: ignore[arg-type]
+        feature, threshold, left, right, value = map(np.concatenate, zip(*parts, strict=True))
+        return cls(feature, threshold, left, right, value, np.array(roots, np.int32))
 
     def check(self, columns: int) -> None:
         """Refuse arrays that no trees over so many columns have: a file may hold anything."""

@@ -214,9 +214,7 @@ class NetworkLearner:
             ended = solved(leg, own, f"{self.name}-{t:g}", place)
             unseen = self._left_out(ended.state, prepared, fold, left_out, key)
             made = trained(begun, ended)
-            return Crossing(
-                t, unseen, lambda: made.state, at, None, made.sentence, made.history
-            )
+            return Crossing(t, unseen, lambda: made.state, at, None, made.sentence, made.history)
 
         return at(t, None, place.part(share, 1 - share))
 
@@ -227,7 +225,8 @@ class NetworkLearner:
         x, parts = np.asarray(prepared.x.x), []
         for k in range(int(fold.max()) + 1):
             some = jax.tree.map(lambda v, k=k: v[left_out == k], state)
-            own = replace(self, posterior=replace(self.posterior, components=some.components))
+            family: Any = type(self.posterior)
+            own = replace(self, posterior=family(some.components))
             parts.append(own.predictive(some, x[fold == k], key))
         return in_order(parts, fold)
 

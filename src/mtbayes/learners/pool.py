@@ -36,15 +36,27 @@ class Pool:
     by_heart = True
 
     @property
+    def words(self) -> str:
+        """Who speaks, and how loud."""
+        loud = [f"{name} ({share:.0%})" for name, share in self.shares.items()]
+        if len(loud) == 1:
+            return loud[0].split(" (")[0] + " alone"
+        return f"{', '.join(loud[:-1])} and {loud[-1]} together"
+
+    @property
     def shares(self) -> dict[str, float]:
         """By the learners' names, the largest first."""
         ordered = sorted(self.parts, key=lambda part: -part.share)
         return {part.learner.name: float(part.share) for part in ordered}
 
-    def predictive(self, state: tuple[Any, ...], x: Array, key: Array, members: int = MEMBERS) -> Any:
+    def predictive(
+        self, state: tuple[Any, ...], x: Array, key: Array, members: int = MEMBERS
+    ) -> Any:
         """What the parts say of new rows, mixed."""
         found = [
-            part.law.calibrated(part.learner.predictive(own, x, jax.random.fold_in(key, i), members))
+            part.law.calibrated(
+                part.learner.predictive(own, x, jax.random.fold_in(key, i), members)
+            )
             for i, (part, own) in enumerate(zip(self.parts, state, strict=True))
         ]
         return mixed(found, [part.share for part in self.parts])

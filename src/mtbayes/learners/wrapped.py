@@ -127,7 +127,11 @@ def check_wrapped(estimator: Any, *, classes: bool) -> None:
     if not own(estimator):
         raise InvalidInput(
             f"learner must be a {kind} for these targets, got {name}. Try "
-            + ("HistGradientBoostingClassifier()." if classes else "HistGradientBoostingRegressor().")
+            + (
+                "HistGradientBoostingClassifier()."
+                if classes
+                else "HistGradientBoostingRegressor()."
+            )
         )
     if classes and not hasattr(estimator, "predict_proba"):
         raise InvalidInput(

@@ -55,6 +55,8 @@ class Particles:
 
     def sample(self, key: Array, state: ParticlesState, members: int) -> Array:
         """θ[S, P], the points in turn."""
+        if members == self.components:
+            return state.mean
         return state.mean[jnp.arange(members) % self.components]
 
     def divergence(self, state: ParticlesState, prior: Prior, t_p: float) -> Array:

@@ -24,7 +24,7 @@ from mtbayes.solve.checks import checked_rows
 from mtbayes.solve.devices import agreed, check_split, together
 from mtbayes.solve.feed import feed_of
 from mtbayes.solve.problem import Problem, as_key
-from mtbayes.solve.program import Hyper, Settings, State, Terms, row_losses, starter
+from mtbayes.solve.program import Hyper, Settings, State, Terms, begun, row_losses, starter
 from mtbayes.types import Array, Rows, Solution, Status
 
 
@@ -141,8 +141,11 @@ class Training:
             jnp.asarray(problem.epochs * self.schedule.batches, float),
             problem.prior,
         )
-        self.start, divergence = starter(self.settings)(keys[0], problem.start, problem.prior)
-        first = float(divergence)
+        if problem.start is not None and criterion.t_p == 1:  # KL, which is finite: no program
+            self.start, first = begun(self.settings, problem.start), 0.0
+        else:
+            self.start, divergence = starter(self.settings)(keys[0], problem.start, problem.prior)
+            first = float(divergence)
         if not math.isfinite(first):
             raise InvalidInput(
                 f"t_p must give a finite divergence from the prior at the start, got {first} at "

@@ -110,15 +110,20 @@ def estimate(
     return Terms(data + hyper.strength * divergence, data, divergence)
 
 
+def begun(settings: Settings, state: Any) -> State:
+    """The state before the first step from parameters of the posterior."""
+    rule = settings.optimiser if settings.optimiser is not None else _ADAM
+    return State(state, rule.init(state), jnp.zeros((), jnp.int32))
+
+
 @lru_cache(maxsize=64)
 def starter(settings: Settings) -> Callable[..., tuple[State, Array]]:
     """The state before the first step and its divergence from the prior, compiled as one."""
 
     def begin(key: Array, start: Any, prior: Prior) -> tuple[State, Array]:
         state = settings.posterior.init(key, settings.model) if start is None else start
-        rule = settings.optimiser if settings.optimiser is not None else _ADAM
         divergence = settings.posterior.divergence(state, prior, settings.criterion.t_p)
-        return State(state, rule.init(state), jnp.zeros((), jnp.int32)), divergence
+        return begun(settings, state), divergence
 
     return jax.jit(begin)
 

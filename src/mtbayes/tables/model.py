@@ -90,10 +90,12 @@ class Settings(NamedTuple):
     m: str
     epochs: int | None
     seed: int
+    learner: str = "auto"
 
     def estimator(self, task: str, *, verbose: bool) -> Any:
         """The estimator for a task."""
         return _KINDS[task](
+            learner=self.learner,
             m=self.m if self.m == "auto" else int(self.m),
             t=self.t if self.t == "auto" else float(self.t),
             epochs="auto" if self.epochs is None else self.epochs,
