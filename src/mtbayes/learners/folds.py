@@ -12,6 +12,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from mtbayes.maths.majorise import refit_weights
 from mtbayes.maths.tlog import log_t_from_log
 from mtbayes.types import Array, FloatArray
 
@@ -29,7 +30,7 @@ def pull(inner: FloatArray | None, t: float) -> FloatArray:
     """p^(1-t) from log p [folds, n], the largest 1 in each fold; ones where none is known."""
     if inner is None:
         return np.ones((1, 1))
-    return np.exp((1 - t) * (inner - inner.max(axis=1, keepdims=True)))
+    return np.stack([refit_weights(own[None] - own.max(), t)[0] for own in inner])
 
 
 def log_density(residual: FloatArray, weight: Array) -> FloatArray:

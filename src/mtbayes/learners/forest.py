@@ -65,13 +65,13 @@ class ForestLearner:
         """The trees of each fold's other rows; at t < 1 with weights, once `inner` is known."""
         folds, n = int(fold.max()) + 1, len(rows.y)
         seed = seed_of(key) - folds
-        shares = class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
 
         def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:
             weight = rows.weight * np.broadcast_to(pull(inner, t), (folds, n))
             forests, parts, known = list[_Forest](), [], np.zeros((folds, n))
             for k in range(folds):
                 seen = fold != k
+                shares = self._shares(rows.take(seen))
                 forest = self._grown(rows.x[seen], rows.y[seen], weight[k, seen], n, seed + k)
                 forests.append(forest)
                 parts.append(self._said(forest.mean(rows.x[~seen])[None], shares, _BLUR))
@@ -82,7 +82,7 @@ class ForestLearner:
             def state() -> ForestState:
                 trees = (tree for forest in forests for tree in forest.trees())
                 group = np.repeat(np.arange(folds, dtype=np.int32), [len(f) for f in forests])
-                return ForestState(Grove.of(trees), group, shares)
+                return ForestState(Grove.of(trees), group, self._shares(rows))
 
             return Crossing(t, in_order(parts, fold), state, at, known, "Grown.")
 
@@ -105,6 +105,9 @@ class ForestLearner:
             _TREES, min_samples_leaf=leaf, max_features=columns, bootstrap=True, random_state=seed
         )
         return _Forest(forest.fit(x, y, sample_weight=weight), self.classes)
+
+    def _shares(self, rows: Rows) -> FloatArray:
+        return class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
 
     def _said(
         self, mean: FloatArray, shares: FloatArray, blur: float

@@ -53,21 +53,24 @@ class Wrapped:
             for k in range(folds):
                 fits.append(self._fitted(rows, weight[k], fold != k))
                 here.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
-            said = [self._answer(f, rows.x[fold == k], rows) for k, f in enumerate(fits)]
+            said = [
+                self._answer(f, rows.x[fold == k], self._shares(rows.take(fold != k)))
+                for k, f in enumerate(fits)
+            ]
             unseen = in_order([self._predictive([a], 1.0) for a in said], fold)
             spread = 1.0
             if not self.classes:
                 spread = _width(np.asarray(rows.y, float) - unseen.mean, rows.weight)
                 unseen = GaussianPredictive(unseen.means, np.full_like(unseen.stds, spread))
-            shares = class_shares(rows.y, rows.weight, self.classes) if self.classes else None
-            return Crossing(t, unseen, lambda: (tuple(fits), shares, spread), at, None, "Fitted.")
+            state = tuple(fits), self._shares(rows), spread
+            return Crossing(t, unseen, lambda: state, at, None, "Fitted.")
 
         return at(t, None, place)
 
     def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
         """The mean over the fits."""
         fits, shares, spread = state
-        said = [self._answer(f, x, None, shares) for f in fits]
+        said = [self._answer(f, x, shares) for f in fits]
         return self._predictive(said, spread)
 
     def _inner(self, rows: Rows, fold: Array, place: Place) -> FloatArray:
@@ -78,7 +81,8 @@ class Wrapped:
         for i, (k, other) in enumerate(pairs):
             out = (fold == k) | (fold == other)
             fit = self._fitted(rows, rows.weight, ~out)
-            said = self._predictive([self._answer(fit, rows.x[out], rows)], 1.0)
+            shares = self._shares(rows.take(~out))
+            said = self._predictive([self._answer(fit, rows.x[out], shares)], 1.0)
             logs = self._log_prob(said, rows.y[out], rows.weight[out])
             known[k, fold == other] = logs[fold[out] == other]
             known[other, fold == k] = logs[fold[out] == k]
@@ -86,18 +90,21 @@ class Wrapped:
         return known
 
     def _fitted(self, rows: Rows, weight: FloatArray, which: Array) -> Any:
+        if self.classes and len(np.unique(rows.y[which])) < 2:
+            raise InvalidInput(
+                "y must hold two classes in every four fifths of the rows, got one. Add rows of "
+                "the rare classes, or leave learner to 'auto'."
+            )
         found = clone(self.estimator)
         return found.fit(rows.x[which], rows.y[which], **_weighted(found, weight[which]))
 
-    def _answer(
-        self, fit: Any, x: Array, rows: Rows | None, shares: FloatArray | None = None
-    ) -> FloatArray:
+    def _shares(self, rows: Rows) -> FloatArray:
+        return class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
+
+    def _answer(self, fit: Any, x: Array, shares: FloatArray) -> FloatArray:
         """Probabilities of all classes [n, C], or numbers [n]."""
         if not self.classes:
             return np.asarray(fit.predict(x), float).reshape(len(x))
-        if shares is None:
-            assert rows is not None
-            shares = class_shares(rows.y, rows.weight, self.classes)
         said = np.zeros((len(x), self.classes))
         said[:, np.asarray(fit.classes_, int)] = fit.predict_proba(x)
         return (1 - _BLUR) * said + _BLUR * shares
