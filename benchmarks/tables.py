@@ -81,9 +81,9 @@ def cell(path: Path, epsilon: float, seed: int) -> Cell:
         dirty = replace_targets(y, epsilon, seed=seed)
     data = np.array(dirty.data)
     if schema.task == "number":
-        far = dirty.is_outlier & (np.random.default_rng(seed).random(len(y)) < 0.1)
+        far = dirty.touched & (np.random.default_rng(seed).random(len(y)) < 0.1)
         data[far] *= 10
-    return Cell(schema.task, coded.x, data, np.asarray(dirty.is_outlier), x_test, y_test)
+    return Cell(schema.task, coded.x, data, np.asarray(dirty.touched), x_test, y_test)
 
 
 # Ours.

@@ -14,6 +14,7 @@ from mtbayes.solve.checkpoint import Checkpoint
 from mtbayes.tables.model import TableModel
 
 FIT = ["fit", "rows.csv", "--target", "y", "--t", "0.5", "--epochs", "4", "--quiet"]
+FIT += ["--learner", "network"]
 FOLDER = "rows.mtb.partial"
 
 

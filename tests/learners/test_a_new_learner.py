@@ -87,7 +87,8 @@ def test_it_is_compared_with_others_by_rows_that_neither_has_seen():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(200, 2))
     y = (x[:, 0] > 0).astype(int)
-    network = RobustClassifier(hidden=(5,), epochs=20, random_state=0).fit(x, y).fitted_.learner
+    model = RobustClassifier(learner="network", hidden=(5,), epochs=20, random_state=0)
+    network = model.fit(x, y).fitted_.learner
     units = Units(Features.of(x), Labels(np.array([0, 1])))
     options = [Option(SharesLearner(2), PATH), Option(network, (1.0, 0.7))]
     fitted = learn(options, Rows(x, y, np.ones(200)), units, WrongLabels, KEY)

@@ -61,15 +61,24 @@ def huber(clean: Sampler, outlier: Sampler, n: int, epsilon: float, *, seed: See
 
 
 def flip_labels(
-    y: Array, epsilon: float, *, seed: Seed, how: str | Array = "other", classes: Any = None
+    y: Array,
+    epsilon: float,
+    *,
+    seed: Seed,
+    how: str | Array = "other",
+    classes: Any = None,
+    probs: Any = None,
 ) -> Contaminated:
-    """Redraw the labels of ε·n rows, each from a law that depends on its class alone.
+    """Redraw the labels of ε·n rows, each from a law that depends on its class, or on its row.
 
     y: [n], labels of any kind: whole numbers, strings
     how: "other" (each other class equally likely), "any" (each class equally likely, so that a
         touched row may keep its label), "pair" (the next class, the last becomes the first), or a
         transition matrix [K, K] with p(given | true) in row `true`; a matrix with epsilon=1
-        applies to every row
+        applies to every row; or "confusable", as people err: rows that a reference is in doubt
+        about are touched more often, and get the class that it holds for likely beside the true one
+    probs: read by "confusable" alone: what the reference, which should not have seen the row, says
+        of each class, [n, K]
     classes: the K labels, in the order that "pair" and a matrix mean; np.unique(y) by default
 
     >>> dirty = flip_labels(["cat", "dog", "cat", "dog"], 0.5, seed=0, how="pair")
@@ -81,6 +90,8 @@ def flip_labels(
     labels = _rows("y", np.asarray(y), 1)
     names = np.unique(labels) if classes is None else np.asarray(classes)
     codes = _codes(labels, names)
+    if isinstance(how, str) and how == "confusable":
+        return _confused(labels, names, codes, epsilon, seed, probs)
     transition = _transition(how, len(names))
     rng = _generator(seed)
     touched = _choose(rng, epsilon, len(labels))
@@ -89,6 +100,32 @@ def flip_labels(
         rows = touched & (codes == true)
         given[rows] = rng.choice(len(names), size=int(rows.sum()), p=law)
     return Contaminated(np.where(touched, names[given], labels), touched)
+
+
+def _confused(
+    labels: Array, names: Array, codes: Array, epsilon: float, seed: Seed, probs: Any
+) -> Contaminated:
+    """Rows by a reference's doubt, and other classes by its probability."""
+    n = len(labels)
+    if probs is None or np.shape(probs) != (n, len(names)):
+        raise InvalidInput(
+            f"probs must have shape ({n}, {len(names)}), a probability of each class for each row, "
+            f"got {None if probs is None else np.shape(probs)}. Take those of a model that was "
+            "fitted to other rows."
+        )
+    other = np.maximum(_check.finite("probs", probs, "They are probabilities."), 1e-6)
+    other[np.arange(n), codes] = 0.0
+    doubt = other.sum(axis=1)
+    rng = _generator(seed)
+    count = _touched_count(epsilon, n)
+    picked = rng.choice(n, size=count, replace=False, p=doubt / doubt.sum())
+    ladder = np.cumsum(other[picked], axis=1)
+    drawn = rng.random((count, 1)) * ladder[:, -1:]
+    given = labels.copy()
+    given[picked] = names[(ladder <= drawn).sum(axis=1)]
+    touched = np.zeros(n, bool)
+    touched[picked] = True
+    return Contaminated(given, touched)
 
 
 def replace_targets(

@@ -19,7 +19,7 @@ from mtbayes.estimators import inputs
 from mtbayes.estimators.base import Robust, is_auto, shown
 from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
 from mtbayes.fitting.certificate import Parts, certify, check_question
-from mtbayes.fitting.harm import Harm, harm, remember
+from mtbayes.fitting.harm import Harm, harm, judge_any, remember
 from mtbayes.fitting.pooling import FOLDS
 from mtbayes.fitting.units import Features, Given
 from mtbayes.learners import Place
@@ -431,9 +431,15 @@ class Supervised(Robust):
         return self.fitted_.calibrated(self.checked(x, reset=False))
 
     def judge(self, x: Any, y: Any) -> Judgement:
-        """What is said of rows that were not fitted: which are wrong, and what they should be."""
+        """What is said of rows: which are wrong, and what they should be.
+
+        Rows of the fit that a learner may know by heart are judged by members without them.
+        """
         check_is_fitted(self)
-        return self.fitted_.judge(*self.checked_rows(x, y, reset=False))
+        rows = self.checked_rows(x, y, reset=False)
+        if getattr(self.fitted_.learner, "by_heart", False):
+            return judge_any(self.fitted_, *rows)
+        return self.fitted_.judge(*rows)
 
 
 def _even(m: int, most: int) -> int:

@@ -45,7 +45,7 @@ def learn(
     start: a state to begin at
     together: whether the options are learned all and speak together; else one is chosen
     """
-    merged, place_of = in_copies(*distinct(*rows), rows.weight)
+    merged, place_of = in_copies(*distinct(*rows))
     units = units(merged) if callable(units) else units
     own = _coded(merged, units)
     if together and len(own.y) >= _ENOUGH:

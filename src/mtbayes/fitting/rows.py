@@ -30,27 +30,20 @@ def distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:
     return Rows(x[kept][first], y[kept][first], total), inverse
 
 
-def in_copies(rows: Rows, inverse: Array, weight: FloatArray) -> tuple[Rows, Array]:
-    """Distinct rows whose weights are whole numbers as that many rows each, and where each went.
+def in_copies(rows: Rows, inverse: Array) -> tuple[Rows, Array]:
+    """Distinct rows whose weights are whole numbers as that many rows each, and the first of them.
 
     Copies lie in several folds. As one row they would lie in one, and a fit that has left them out
     would know the others with the same x and another target alone.
-    inverse, weight: of the rows as they came, [n]
+    inverse: where each row went that came, [n]; equal ones are judged by the first copy of all
     """
     total = rows.weight
     if np.any(total % 1) or total.sum() > max(_COPIES, 2 * len(total)) or np.all(total == 1):
         return rows, inverse
     counts = total.astype(int)
-    first = np.cumsum(counts) - counts
-    kept = np.flatnonzero(inverse >= 0)
-    order = kept[np.argsort(inverse[kept], kind="stable")]
-    before = np.cumsum(weight[order]) - weight[order]  # of all rows in this order
-    place = inverse.copy()
-    place[order] = before.astype(int)
-    if np.any(weight[kept] % 1):  # halves that add up: all at the first copy
-        place[kept] = first[inverse[kept]]
+    first = np.append(np.cumsum(counts) - counts, -1)
     x, y = (np.repeat(v, counts, axis=0) for v in (rows.x, rows.y))
-    return Rows(x, y, np.ones(len(y))), place
+    return Rows(x, y, np.ones(len(y))), first[inverse]
 
 
 def _sortable(numbers: FloatArray) -> Array:

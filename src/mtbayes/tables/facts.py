@@ -116,7 +116,7 @@ def gather(
         path=[
             entry
             for entry in estimator.score_path_
-            if entry["learner"] == estimator.fitted_.learner.name
+            if entry["learner"] == estimator.learner_
         ],
         contamination=tuple(estimator.contamination_),
         suspects=_suspects(found, rows, shown[:_CELLS], decimal),

@@ -1,0 +1,197 @@
+"""`learner=`: several model classes as one, each alone, and a user's own."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from mtbayes import InvalidInput, RobustClassifier, RobustRegressor, load
+from mtbayes.data.contamination import flip_labels, replace_targets
+
+NAMES = {"network", "linear", "extra trees", "boosting"}
+
+
+@pytest.fixture(scope="module")
+def dirty():
+    x, y = load_wine(return_X_y=True)
+    return x, y, flip_labels(y, 0.2, seed=0)
+
+
+@pytest.fixture(scope="module")
+def pooled(dirty):
+    x, _, given = dirty
+    return RobustClassifier(random_state=0).fit(x, given.data)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (400, 3))
+    y = 3 * x[:, 0] + np.sign(x[:, 1]) + 0.2 * rng.normal(size=400)
+    return x, y, replace_targets(y, 0.1, seed=0)
+
+
+@pytest.fixture(scope="module")
+def pooled_numbers(numbers):
+    return RobustRegressor(random_state=0).fit(numbers[0], numbers[2].data)
+
+
+def test_learners_speak_together_by_default(pooled, dirty):
+    x, y, given = dirty
+    assert set(pooled.shares_) <= NAMES
+    assert sum(pooled.shares_.values()) == pytest.approx(1)
+    assert min(pooled.shares_.values()) >= 0.05
+    assert pooled.learner_ == max(pooled.shares_, key=pooled.shares_.get)
+    pairs = [(e["learner"], e["t"]) for e in pooled.score_path_]
+    assert len(pairs) == len(set(pairs))
+    assert pairs[-1][0] == "pool"
+    assert pooled.score(x, y) > 0.95
+    assert roc_auc_score(given.touched, pooled.outlier_probability_) > 0.97
+    low, high = pooled.contamination_[1:]
+    assert low < 0.2 < high
+    assert all(name in pooled.status_ for name in pooled.shares_)
+
+
+def test_the_pool_is_the_mixture_of_its_calibrated_parts(pooled, dirty):
+    fitted, x = pooled.fitted_, dirty[0][:20]
+    units = fitted.units.features.apply(x)
+    parts = zip(fitted.learner.parts, fitted.state, strict=True)
+    said = sum(
+        part.share
+        * part.law.calibrated(part.learner.predictive(state, units, fitted.members_key)).probs
+        for part, state in parts
+    )
+    np.testing.assert_allclose(fitted.raw(x).probs, said, atol=1e-6)
+
+
+@pytest.mark.parametrize("learner", ["linear", "trees"])
+def test_one_kind_alone(learner, dirty, tmp_path):
+    x, y, given = dirty
+    model = RobustClassifier(learner=learner, random_state=0).fit(x, given.data)
+    assert model.score(x, y) > 0.9
+    assert model.learner_ in {"linear": {"linear"}, "trees": {"forest", "extra trees", "boosting"}}[
+        learner
+    ]
+    model.save(tmp_path / "model.mtb")
+    again = load(tmp_path / "model.mtb")
+    np.testing.assert_array_equal(again.predict_proba(x), model.predict_proba(x))
+
+
+def test_a_file_gives_back_a_pool_to_the_last_bit(pooled, dirty, tmp_path):
+    pooled.save(tmp_path / "model.mtb")
+    again = load(tmp_path / "model.mtb")
+    np.testing.assert_array_equal(again.predict_proba(dirty[0]), pooled.predict_proba(dirty[0]))
+    assert again.shares_ == pooled.shares_
+
+
+def test_equal_seeds_give_equal_pools_whatever_the_order_of_rows(pooled, dirty):
+    x, _, given = dirty
+    turned = RobustClassifier(random_state=0).fit(x[::-1], given.data[::-1])
+    np.testing.assert_array_equal(turned.predict_proba(x), pooled.predict_proba(x))
+    np.testing.assert_array_equal(turned.outlier_probability_[::-1], pooled.outlier_probability_)
+
+
+def test_a_t_that_is_given_is_the_t_of_all(dirty):
+    model = RobustClassifier(t=0.5, random_state=0).fit(dirty[0], dirty[2].data)
+    assert {e["t"] for e in model.score_path_} == {0.5}
+    assert model.t_ == 0.5
+
+
+def test_numbers(pooled_numbers, numbers, tmp_path):
+    x, y, given = numbers
+    model = pooled_numbers
+    new = np.random.default_rng(1).uniform(-1, 1, (500, 3))
+    truth = 3 * new[:, 0] + np.sign(new[:, 1])
+    forest = RandomForestRegressor(100, random_state=0).fit(x, given.data)
+    errors = [np.abs(each.predict(new) - truth).mean() for each in (model, forest)]
+    assert errors[0] < 0.7 * errors[1]
+    low, high = model.predict_interval(x, coverage=0.9)
+    assert 0.85 < np.mean((y >= low) & (y <= high)) < 0.99
+    assert roc_auc_score(given.touched, model.outlier_probability_) > 0.9
+    model.save(tmp_path / "model.mtb")
+    again = load(tmp_path / "model.mtb")
+    np.testing.assert_array_equal(again.predict(x), model.predict(x))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(max_iter=500),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        make_pipeline(
+            OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+            HistGradientBoostingClassifier(max_iter=20),
+        ),
+    ],
+    ids=["logistic", "scaled", "one-hot"],
+)
+def test_a_users_own_estimator(estimator, tmp_path):
+    x, y = load_iris(return_X_y=True)
+    x = x.round()  # few values, as a category has
+    given = flip_labels(y, 0.2, seed=1)
+    model = RobustClassifier(learner=estimator, random_state=0).fit(x, given.data)
+    assert model.score(x, y) > 0.85
+    assert roc_auc_score(given.touched, model.outlier_probability_) > 0.9
+    assert model.learner_ == type(estimator[-1] if hasattr(estimator, "steps") else estimator).__name__
+    with pytest.raises(InvalidInput, match=r"learner .*to be saved.*learner='auto'"):
+        model.save(tmp_path / "model.mtb")
+
+
+def test_a_users_own_regressor(numbers):
+    x, y, given = numbers
+    forest = RandomForestRegressor(30, min_samples_leaf=3, random_state=0)
+    plain = np.abs(forest.fit(x, given.data).predict(x) - y).mean()
+    model = RobustRegressor(learner=forest, random_state=0).fit(x, given.data)
+    assert np.abs(model.predict(x) - y).mean() < 0.8 * plain
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        ("tree", "learner must be one of"),
+        (3, "learner must be 'auto'"),
+        (LinearRegression(), "must be a classifier"),
+        (KNeighborsClassifier(), "sample_weight"),
+        (Perceptron(), "predict_proba"),
+        (make_pipeline(StandardScaler(), KNeighborsClassifier()), "sample_weight"),
+    ],
+)
+def test_learners_that_cannot_be(learner, message):
+    x, y = load_iris(return_X_y=True)
+    with pytest.raises(InvalidInput, match=message):
+        RobustClassifier(learner=learner).fit(x, y)
+
+
+def test_a_classifier_is_no_regressor(numbers):
+    with pytest.raises(InvalidInput, match="must be a regressor"):
+        RobustRegressor(learner=LogisticRegression()).fit(*numbers[:2])
+
+
+def test_one_class_in_all_folds_but_one():
+    x, y = load_iris(return_X_y=True)
+    y = np.zeros(150, int)
+    y[0] = 1
+    with pytest.raises(InvalidInput, match="two classes in every"):
+        RobustClassifier(learner=LogisticRegression()).fit(x, y)
+
+
+def test_what_needs_a_network_says_so(pooled, dirty):
+    x, _, given = dirty
+    with pytest.raises(InvalidInput, match="network"):
+        pooled.influence(x[:5], given.data[:5])
+    model = RobustClassifier(random_state=0).fit(x[:100], given.data[:100])
+    with pytest.raises(InvalidInput, match="learner='network'"):
+        model.partial_fit(x[100:], given.data[100:])
+
+
+def test_rows_that_come_in_parts_are_learned_by_a_network(dirty):
+    x, y, given = dirty
+    model = RobustClassifier(epochs=5, random_state=0)
+    model.partial_fit(x[:100], given.data[:100], classes=[0, 1, 2])
+    assert model.shares_ == {"network": 1.0}
+    model.partial_fit(x[100:], given.data[100:])
