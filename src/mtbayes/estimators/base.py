@@ -20,6 +20,10 @@ from mtbayes.learners.network import NetworkLearner
 from mtbayes.progress import Callback, bar
 
 
+TRUST = 50.0
+"""beta by m, where it is left to us."""
+
+
 def shown(*names: str) -> Any:
     """A field of what was fitted, or of a part of it, under a name of scikit-learn's kind."""
 
@@ -70,7 +74,7 @@ class Robust(BaseEstimator, ABC):
         return tuple(t for t in self._path if below is None or t < below)
 
     def _by_gradients(
-        self, model: Any, posterior: Any, m: int, width: float, trust: float = 50.0
+        self, model: Any, posterior: Any, m: int, width: float, trust: float = TRUST
     ) -> NetworkLearner:
         """The learner of a model whose parameters have a posterior.
 

@@ -22,6 +22,7 @@ from sklearn.model_selection import train_test_split
 from mtbayes.criteria import Criterion
 from mtbayes.data.contamination import flip_labels
 from mtbayes.estimators import RobustClassifier
+from mtbayes.estimators.base import TRUST
 from mtbayes.experiments.results import Row, write_columns, write_rows
 from mtbayes.fitting.units import Features
 from mtbayes.learners import Place
@@ -215,10 +216,8 @@ def _found(model: RobustClassifier, data: Digits) -> dict[str, float]:
 
 
 def _criterion(model: RobustClassifier) -> Criterion:
-    """The criterion of ours, with the t that it chose."""
-    learner: Any = model.fitted_.learner
-    found: Criterion = learner.criterion(model.t_)
-    return found
+    """The criterion of ours, with the t that it chose; of several learners each has its own."""
+    return Criterion(m=1, t=model.t_, beta=TRUST, joint=False)
 
 
 def _row(name: str, criterion: Criterion, seed: int, metric: str, value: float) -> Row:
