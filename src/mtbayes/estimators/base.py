@@ -19,7 +19,6 @@ from mtbayes.fitting import Fitted
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.progress import Callback, bar
 
-
 TRUST = 50.0
 """beta by m, where it is left to us."""
 

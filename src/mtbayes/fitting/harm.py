@@ -71,7 +71,9 @@ def judge_any(fitted: Fitted, x: Array, y: Array) -> Judgement:
 def _marks(x: Array, y: Array) -> list[Any]:
     """Rows as what can be looked up: equal ones are equal."""
     flat = np.ascontiguousarray(np.asarray(x, float).reshape(len(x), -1)) + 0.0
-    return [(row.tobytes(), target) for row, target in zip(flat, np.asarray(y).tolist(), strict=True)]
+    return [
+        (row.tobytes(), target) for row, target in zip(flat, np.asarray(y).tolist(), strict=True)
+    ]
 
 
 def harm(

@@ -12,13 +12,14 @@ from scipy.special import entr, log_softmax
 
 from mtbayes._values import storable
 from mtbayes.learners import MEMBERS, Crossing, Place
-from mtbayes.learners.folds import FLOOR, log_density, mean_log_t, pull, seed_of
+from mtbayes.learners.folds import FLOOR, mean_log_t, pull, seed_of
 from mtbayes.learners.grove import Grove
 from mtbayes.predictives import ClassPredictive, GaussianPredictive
 from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
 
 _ROUNDS, _TREES, _LEAST = 200, 600, 40  # rounds at most, and trees of all classes together
+_NUMBER_ROUNDS = 400  # of a number, whose trees are few
 _RATE = 0.07  # of as many rounds as there are at most
 _LENGTHS = (0.1, 0.25, 0.5, 1.0)  # of the rounds, of which unseen rows choose
 _LIMIT = 30.0  # of a score, whose softmax is then a number
@@ -71,6 +72,8 @@ class BoostingLearner:
 
     @property
     def _rounds(self) -> int:
+        if not self.classes:
+            return _NUMBER_ROUNDS
         return int(np.clip(_TREES // self._scores, _LEAST, _ROUNDS))
 
     def crossed(
@@ -93,9 +96,7 @@ class BoostingLearner:
                     said = booster.predict(x[~seen], raw_score=True, num_iteration=length)
                     scores[i, ~seen] = said.reshape(-1, self._scores)
                 place.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
-            best = int(
-                np.argmax([mean_log_t(self._log_prob(s, rows), t, rows.weight) for s in scores])
-            )
+            best = int(np.argmax([self._worth(s, rows, t) for s in scores]))
             spread, unseen_spread = None, None
             if not self.classes:
                 error = np.log(np.abs(rows.y - scores[best, :, 0]) + FLOOR)
@@ -128,7 +129,7 @@ class BoostingLearner:
         aim = {"objective": "multiclass", "num_class": self.classes}
         if self.classes <= 2:
             aim = {"objective": "binary" if self.classes else "regression"}
-        rate = min(0.2, _RATE * _ROUNDS / self._rounds)
+        rate = min(0.2, _RATE * max(1.0, _ROUNDS / self._rounds))
         settings = _USUAL | aim | {"seed": seed, "learning_rate": rate}
         return lightgbm.train(settings, lightgbm.Dataset(x, y, weight=weight), self._rounds)
 
@@ -150,11 +151,16 @@ class BoostingLearner:
             scores = np.concatenate([np.zeros_like(scores), scores], axis=-1)
         return np.asarray(log_softmax(scores, axis=-1))
 
-    def _log_prob(self, scores: FloatArray, rows: Rows) -> FloatArray:
-        """Of the rows' targets by scores [n, C or 1]."""
-        if self.classes:
-            return self._log_softmax(scores)[np.arange(len(rows.y)), rows.y]
-        return log_density(np.asarray(rows.y, float) - scores[:, 0], rows.weight)
+    def _worth(self, scores: FloatArray, rows: Rows, t: float) -> float:
+        """How well scores [n, C or 1] of unseen rows say their targets.
+
+        Classes: the criterion's own data term. Numbers: the absolute error, since their scale, of
+        which a density would have to know, is found afterwards.
+        """
+        if not self.classes:
+            return -float(np.average(np.abs(rows.y - scores[:, 0]), weights=rows.weight))
+        logs = self._log_softmax(scores)[np.arange(len(rows.y)), rows.y]
+        return mean_log_t(logs, t, rows.weight)
 
 
 def _spread(

@@ -9,6 +9,8 @@ said of it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -33,11 +35,14 @@ def pull(inner: FloatArray | None, t: float) -> FloatArray:
     return np.stack([refit_weights(own[None] - own.max(), t)[0] for own in inner])
 
 
-def log_density(residual: FloatArray, weight: Array) -> FloatArray:
-    """Log density of residuals under a Gaussian at 0, as wide as their middle."""
-    middle = np.quantile(np.abs(residual), 0.5, weights=weight, method="inverted_cdf")
-    scale = max(_MAD * float(middle), FLOOR)
-    return -0.5 * np.square(residual / scale) - np.log(scale)
+def log_density(residual: FloatArray, weight: Array, spread: Any = 1.0) -> FloatArray:
+    """Log density of residuals under a Gaussian at 0, as wide as their middle, less a constant.
+
+    spread: of each residual beside the others', [n]; a row that is uncertain is no outlier
+    """
+    scaled = residual / spread
+    middle = np.quantile(np.abs(scaled), 0.5, weights=weight, method="inverted_cdf")
+    return -0.5 * np.square(scaled / max(_MAD * float(middle), FLOOR))
 
 
 def mean_log_t(log_p: FloatArray, t: float, weight: Array) -> float:

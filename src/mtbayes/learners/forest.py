@@ -125,7 +125,7 @@ class ForestLearner:
     def _log_prob(self, said: Any, y: Array, weight: FloatArray) -> FloatArray:
         if self.classes:
             return np.asarray(said.log_prob(y))
-        return log_density(np.asarray(y, float) - said.mean, weight)
+        return log_density(np.asarray(y, float) - said.mean, weight, said.std)
 
 
 class _Forest:

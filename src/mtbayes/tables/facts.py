@@ -113,11 +113,7 @@ def gather(
         judged=bool(estimator.score_path_) or not seen.any(),
         t=estimator.t_,
         chosen=estimator.t == "auto",
-        path=[
-            entry
-            for entry in estimator.score_path_
-            if entry["learner"] == estimator.learner_
-        ],
+        path=[entry for entry in estimator.score_path_ if entry["learner"] == estimator.learner_],
         contamination=tuple(estimator.contamination_),
         suspects=_suspects(found, rows, shown[:_CELLS], decimal),
         pictures=None if pictures is None else pictures[top],
