@@ -226,7 +226,8 @@ class Supervised(Robust):
         if not isinstance(self.learner, str):
             return [Option(Wrapped(self.learner, classes), path)]
         leaves = [ForestLearner("extra trees", classes, leaf) for leaf in LEAVES]
-        boosting = Option(BoostingLearner(classes), few)
+        others = () if classes else (BoostingLearner(0, absolute=True),)
+        boosting = Option(BoostingLearner(classes), few, others)
         trees = [Option(leaves[0], few, tuple(leaves[1:])), boosting]
         if self.learner == "trees":
             forests = [ForestLearner("forest", classes, leaf) for leaf in LEAVES]

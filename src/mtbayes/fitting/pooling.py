@@ -2,9 +2,9 @@
 
 Every learner is fitted in members that each leave a fold out (`mtbayes.learners.Crossing`), so that
 what is compared is what is used: no fit to all rows follows. First all are fitted at t = 1, each in
-its settings; one whose setting explains unseen rows less well than another's is dropped, and so is
-a learner to whom the best mixture of all gives hardly a share. Those that are left are fitted at
-the other values of t. The shares of the mixture are those that explain unseen rows best, wrong rows
+its settings; one whose setting explains unseen rows less well than another's is dropped, and so is,
+where no row is clearly wrong, a learner to whom the best mixture of all gives hardly a share. Those
+that are left are fitted at the other values of t. The shares of the mixture are those that explain unseen rows best, wrong rows
 by the law that is fitted beside each learner.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mtbayes.fitting.choice import Candidate, Option, best_of
+from mtbayes.fitting.choice import CLEARLY, LEVEL, Candidate, Option, best_of
 from mtbayes.laws import Law, mixture_shares
 from mtbayes.learners import Crossed, Crossing, Place
 from mtbayes.learners.folds import seed_of
@@ -65,8 +65,10 @@ def pool(
         here = place.part(begin * i / len(options), begin / len(options))
         lines.append(_set(option, rows, fold, law, jax.random.fold_in(key, 1 + i), here))
     lines = _kept(lines, rows, law)
-    inner = _inner(lines)
+    # Who says of rows what they weigh comes first, and the others hear what he says at last.
+    lines.sort(key=lambda line: line.crossings[0].inner is None)
     for i, line in enumerate(lines):
+        inner = _inner(lines)
         first, rest = line.crossings[0], _rest(line.path)
         for j, t in enumerate(rest):
             at = begin + (1 - begin) * (i + j / len(rest)) / len(lines)
@@ -128,18 +130,29 @@ def _rest(path: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _kept(lines: list[_Line], rows: Rows, law: type[Law]) -> list[_Line]:
-    """The learners that have a share in the best mixture of all at t = 1."""
+    """The learners that have a share in the best mixture of all at t = 1.
+
+    Where rows are clearly wrong all are kept: some are good at a smaller t alone.
+    """
     if len(lines) == 1:
         return lines
     first = [line.crossings[0] for line in lines]
     laws = [law.fit(crossing.unseen, rows.y, rows.weight) for crossing in first]
-    shares = _shares([_log_score(own, c, rows) for own, c in zip(laws, first, strict=True)], rows)
+    scores = [_log_score(own, c, rows) for own, c in zip(laws, first, strict=True)]
+    best = int(np.argmax([score @ rows.weight for score in scores]))
+    share = laws[best].contamination(first[best].unseen, rows.y, rows.weight, LEVEL)
+    if share.low > CLEARLY:
+        return lines
+    shares = _shares(scores, rows)
     return [line for line, share in zip(lines, shares, strict=True) if share > 0]
 
 
 def _inner(lines: list[_Line]) -> FloatArray | None:
-    """What learners that know it say together of rows, without each fold: log p, [folds, n]."""
-    known = [c.inner for line in lines for c in line.crossings if c.inner is not None]
+    """What learners that know it say together of rows, without each fold: log p, [folds, n].
+
+    Each by its last fit, which is the most robust.
+    """
+    known = [c.inner for line in lines if (c := line.crossings[-1]).inner is not None]
     return np.logaddexp.reduce(known) - np.log(len(known)) if known else None
 
 

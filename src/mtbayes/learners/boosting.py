@@ -61,9 +61,11 @@ class BoostingLearner:
     """Small trees that each mend what those before them have left.
 
     classes: how many; 0 for numbers
+    absolute: of numbers, whether trees aim at the absolute error or the squared one
     """
 
     classes: int
+    absolute: bool = False
     name = "boosting"
 
     @property
@@ -128,7 +130,8 @@ class BoostingLearner:
     def _grown(self, x: Array, y: Array, weight: FloatArray, seed: int) -> Any:
         aim = {"objective": "multiclass", "num_class": self.classes}
         if self.classes <= 2:
-            aim = {"objective": "binary" if self.classes else "regression"}
+            number = "regression_l1" if self.absolute else "regression"
+            aim = {"objective": "binary" if self.classes else number}
         rate = min(0.2, _RATE * max(1.0, _ROUNDS / self._rounds))
         settings = _USUAL | aim | {"seed": seed, "learning_rate": rate}
         return lightgbm.train(settings, lightgbm.Dataset(x, y, weight=weight), self._rounds)

@@ -66,6 +66,13 @@ class ForestLearner:
         folds, n = int(fold.max()) + 1, len(rows.y)
         seed = seed_of(key) - folds
 
+        def more(t: float, inner: FloatArray | None, place: Place) -> Crossing:
+            if self.classes:
+                return at(t, inner, place)
+            # A wild number pulls at all trees of the first fits: what these say is mended first.
+            mended = at(t, inner, place.part(0.0, 0.5))
+            return at(t, mended.inner, place.part(0.5, 0.5))
+
         def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:
             weight = rows.weight * np.broadcast_to(pull(inner, t), (folds, n))
             forests, parts, known = list[_Forest](), [], np.zeros((folds, n))
@@ -84,7 +91,7 @@ class ForestLearner:
                 group = np.repeat(np.arange(folds, dtype=np.int32), [len(f) for f in forests])
                 return ForestState(Grove.of(trees), group, self._shares(rows))
 
-            return Crossing(t, in_order(parts, fold), state, at, known, "Grown.")
+            return Crossing(t, in_order(parts, fold), state, more, known, "Grown.")
 
         return at(t, None, place)
 
