@@ -74,9 +74,10 @@ def test_one_kind_alone(learner, dirty, tmp_path):
     x, y, given = dirty
     model = RobustClassifier(learner=learner, random_state=0).fit(x, given.data)
     assert model.score(x, y) > 0.9
-    assert model.learner_ in {"linear": {"linear"}, "trees": {"forest", "extra trees", "boosting"}}[
-        learner
-    ]
+    assert (
+        model.learner_
+        in {"linear": {"linear"}, "trees": {"forest", "extra trees", "boosting"}}[learner]
+    )
     model.save(tmp_path / "model.mtb")
     again = load(tmp_path / "model.mtb")
     np.testing.assert_array_equal(again.predict_proba(x), model.predict_proba(x))
@@ -137,7 +138,8 @@ def test_a_users_own_estimator(estimator, tmp_path):
     model = RobustClassifier(learner=estimator, random_state=0).fit(x, given.data)
     assert model.score(x, y) > 0.85
     assert roc_auc_score(given.touched, model.outlier_probability_) > 0.9
-    assert model.learner_ == type(estimator[-1] if hasattr(estimator, "steps") else estimator).__name__
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    assert model.learner_ == type(last).__name__
     with pytest.raises(InvalidInput, match=r"learner .*to be saved.*learner='auto'"):
         model.save(tmp_path / "model.mtb")
 
@@ -190,7 +192,7 @@ def test_what_needs_a_network_says_so(pooled, dirty):
 
 
 def test_rows_that_come_in_parts_are_learned_by_a_network(dirty):
-    x, y, given = dirty
+    x, _, given = dirty
     model = RobustClassifier(epochs=5, random_state=0)
     model.partial_fit(x[:100], given.data[:100], classes=[0, 1, 2])
     assert model.shares_ == {"network": 1.0}

@@ -134,8 +134,7 @@ def _show(screen: Screen, found: Audited, path: Path, expect: float | None) -> N
     wrong = found.wrong
     screen.line()
     screen.line(
-        f"Estimated share of wrong rows: {percent(wrong.value)}, 95 % interval "
-        f"{percent(wrong.low)} to {percent(wrong.high)}."
+        f"Estimated share of wrong rows: {percent(wrong.value)}, {wrong.words}."
         + (f" Probabilities below take it as {percent(expect)}." if expect is not None else "")
         + MERELY_UNUSUAL[found.task]
     )

@@ -73,9 +73,8 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
         "rows alike, less is more robust)."
     )
     screen.line(
-        f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, 95 % "
-        f"interval {percent(wrong['low'])} to {percent(wrong['high'])}."
-        + MERELY_UNUSUAL[found["task"]]
+        f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, "
+        f"{model.estimator.contamination_.words}." + MERELY_UNUSUAL[found["task"]]
     )
     screen.line(_scores(found["scores"], found["rows"]))
     screen.line(f"Time: {screen.seconds:g} s. Model: {path}")

@@ -4,8 +4,8 @@ Every learner is fitted in members that each leave a fold out (`mtbayes.learners
 what is compared is what is used: no fit to all rows follows. First all are fitted at t = 1, each in
 its settings; one whose setting explains unseen rows less well than another's is dropped, and so is,
 where no row is clearly wrong, a learner to whom the best mixture of all gives hardly a share. Those
-that are left are fitted at the other values of t. The shares of the mixture are those that explain unseen rows best, wrong rows
-by the law that is fitted beside each learner.
+that are left are fitted at the other values of t. The shares of the mixture are those that explain
+unseen rows best, wrong rows by the law that is fitted beside each learner.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from mtbayes.types import Array, FloatArray
 TINY = 1e-300
 FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
 SLOPE_SPREAD = 3.0  # of the log odds of a wrong row between no doubt and all doubt, likewise
+_OPEN = 0.05  # of the share of wrong rows, which an estimate may be too low by and be one
 GOOD_ROWS = 10.0  # that count as seen where wrong rows are hard to tell
 # The best parameters of densities [k, n] of rows with weights [n], and the mean log density.
 Explanation: TypeAlias = Callable[[FloatArray, Array], tuple[FloatArray, float]]
@@ -24,11 +25,33 @@ Explanation: TypeAlias = Callable[[FloatArray, Array], tuple[FloatArray, float]]
 
 @storable
 class Contamination(NamedTuple):
-    """An estimated share of wrong rows, and the ends of its confidence interval."""
+    """An estimated share of wrong rows, and the ends of its confidence interval.
+
+    >>> Contamination(0.1, 0.08, 0.4).at_least  # many more may be wrong than can be told
+    True
+    """
 
     value: float
     low: float
     high: float
+
+    @property
+    def at_least(self) -> bool:
+        """Whether there is hardly more to say than how many rows are wrong at least."""
+        above, below = self.high - self.value, self.value - self.low
+        return above > _OPEN and above > 2 * below
+
+    @property
+    def words(self) -> str:
+        """The interval, for people.
+
+        >>> Contamination(0.1, 0.08, 0.4).words
+        'at least 8.0 %; up to 40.0 % may be, where wrong values look plausible'
+        """
+        low, high = (f"{100 * end:.1f} %" for end in (self.low, self.high))
+        if self.at_least:
+            return f"at least {low}; up to {high} may be, where wrong values look plausible"
+        return f"95 % interval {low} to {high}"
 
 
 def calibrate(

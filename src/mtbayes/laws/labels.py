@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import entr, expit, log_softmax, logit
+from scipy.stats import chi2, norm
 
 from mtbayes._values import storable
 from mtbayes.laws.estimation import (
@@ -179,7 +180,29 @@ class WrongLabels:
     def contamination(
         self, predictive: ClassPredictive, y: Array, weight: Array, level: float = 0.95
     ) -> Contamination:
-        """ε of these rows with a profile-likelihood interval, confusion and slope held fixed."""
+        """ε of these rows with an interval that admits what a model cannot see.
+
+        By the profile of the likelihood, confusion and slope held fixed; of the law that was not
+        taken too, where it explains rows nearly as well. At the upper end a wrong label may be one
+        that the model holds for likely, as people's mistakes are. Then no likelihood tells it from
+        doubt, and all labels may be wrong that are not the most probable ones.
+        """
+        found = [self._interval(predictive, y, weight, level)]
+        if np.shape(predictive.log_probs)[1] > 2 and self.doubt is None:
+            fit = self.beside if self.slope else self.leaning
+            other = fit(predictive, y, weight, self.confusion)
+            loss = (self.score(predictive, y) - other.score(predictive, y)) @ weight
+            if loss < 0.5 * float(chi2.ppf(level, 1)):
+                found.append(other._interval(predictive, y, weight, level))
+        differ = float(np.average(predictive.labels != y, weights=weight))
+        error = np.sqrt(differ * (1 - differ) / weight.sum())
+        highest = min(differ + float(norm.ppf(level)) * error, _most(predictive))
+        low, high = min(v.low for v in found), max(highest, *(v.high for v in found))
+        return Contamination(found[0].value, float(low), float(high))
+
+    def _interval(
+        self, predictive: ClassPredictive, y: Array, weight: Array, level: float
+    ) -> Contamination:
         logs_at = _labels_by_temperature(predictive, y, self.confusion)
         lean = self._lean(predictive) if self.slope else None
         return profile(logs_at, weight, level, lean, _most(predictive))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mtbayes.laws import Contamination
 from mtbayes.metrics import coverage, expected_calibration_error, reliability
 from mtbayes.report import figures, html
 from mtbayes.report import model_figures as draw
@@ -154,13 +155,13 @@ def _coverage(facts: ModelFacts) -> list[str]:
 
 
 def _wrong_rows(facts: ModelFacts) -> str:
-    share, low, high = (f"{100 * v:.1f} %" for v in facts.contamination)
+    share = f"{100 * facts.contamination[0]:.1f} %"
     likely = int((facts.wrong > 0.5).sum())
     text = html.paragraph(
-        f"Of the rows that were fitted about {share} have a wrong {facts.target}, with 95 % "
-        f"confidence {low} to {high}. The estimate takes a row for wrong where noise that knows "
-        "nothing of the other columns explains it better than the model; rows that are merely "
-        "unusual, or that the model is too simple for, count among them.",
+        f"Of the rows that were fitted about {share} have a wrong {facts.target} "
+        f"({Contamination(*facts.contamination).words}). The estimate takes a row for wrong where "
+        "noise that knows nothing of the other columns explains it better than the model; rows "
+        "that are merely unusual, or that the model is too simple for, count among them.",
         f"Of the {len(facts.wrong)} rows here {likely} are more likely wrong than right.",
         "" if facts.judged else _TOO_FEW,
     )

@@ -191,8 +191,8 @@ def _words(
         f"The model predicts the {aim} from {len(schema.columns)} columns ({used}).",
         *_scores(model, rows, judged),
         f"About {_percent(share.value)} of the values of {schema.target} that it was fitted to are "
-        f"wrong, with 95 % confidence {_percent(share.low)} to {_percent(share.high)}; of the "
-        f"{len(rows.y)} rows here {likely} look wrong.",
+        f"wrong ({share.words}); of the {len(rows.y)} rows here {likely} look wrong.",
+        f"{estimator.status_}",
         f"What it needs most: {_some([one.column for one in needed], 3)}.",
         *_left_out(schema.dropped),
     ]

@@ -22,7 +22,12 @@ def summary(model: TableModel, rows: TableRows) -> dict[str, Any]:
         "dropped": dict(schema.dropped),
         "gaps": gaps(rows, [column.name for column in schema.columns]),
         "t": estimator.t_,
-        "wrong": {"share": share.value, "low": share.low, "high": share.high},
+        "wrong": {
+            "share": share.value,
+            "low": share.low,
+            "high": share.high,
+            "at_least": share.at_least,
+        },
         "scores": unseen_scores(model, rows, model.estimator.fitted_.training),
     }
 
