@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
@@ -197,3 +198,25 @@ def test_rows_that_come_in_parts_are_learned_by_a_network(dirty):
     model.partial_fit(x[:100], given.data[:100], classes=[0, 1, 2])
     assert model.shares_ == {"network": 1.0}
     model.partial_fit(x[100:], given.data[100:])
+
+
+def test_a_certificate_without_a_posterior_is_a_test_set_bound(dirty):
+    x, _, given = dirty
+    model = RobustClassifier(learner="trees", random_state=0)
+    bound = model.certify(x, given.data, confidence=0.9)
+    assert "test set" in bound.terms["kind"]
+    rows, errors = int(bound.terms["rows"]), bound.terms["empirical risk"] * bound.terms["rows"]
+    assert rows == 89
+    # The largest error rate at which so few errors are not yet 10 % likely.
+    assert binom.cdf(round(errors), rows, bound.value) == pytest.approx(0.1)
+    assert set(bound.predictor.shares_) <= {"forest", "extra trees", "boosting"}
+    robust = RobustClassifier(learner="trees", t=0.5, random_state=0)
+    loss = robust.certify(x, given.data, risk="log_t")
+    assert loss.terms["empirical risk"] < loss.value < 2
+    with pytest.raises(InvalidInput, match="of must be 'predictor'"):
+        model.certify(x, given.data, of="member")
+
+
+def test_trees_need_all_rows_at_once(dirty):
+    with pytest.raises(InvalidInput, match="come in parts"):
+        RobustClassifier(learner="trees").partial_fit(dirty[0], dirty[2].data)

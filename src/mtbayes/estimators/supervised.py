@@ -148,7 +148,14 @@ class Supervised(Robust):
         rows = Rows(x, y, inputs.weights(sample_weight, x))
         before = self.fitted_ if self.warm_start and hasattr(self, "fitted_") else None
         labels = self._labels(y, classes)
-        together = self._pools(place) and before is None and not (spread or alone)
+        together = self._pools(place) and before is None
+        if is_auto(self.learner):
+            together = together and not (spread or alone)
+        elif together and alone:
+            raise InvalidInput(
+                f"learner must be 'auto', 'network' or 'linear' for rows that come in parts, got "
+                f"{self.learner!r}, which needs all rows at once."
+            )
         options = self._options(rows.x.shape[1:], labels) if together else []
         learners = [] if together else self._learners(rows.x.shape[1:], labels, spread)
 
