@@ -44,9 +44,13 @@ class Uncertainty(NamedTuple):
 class RobustClassifier(ClassifierMixin, Supervised):
     """A classifier for rows of which some have a wrong label.
 
-    It trains an ensemble by the (m,t)-robust criterion, chooses t by how well rows that a fit has
-    not seen are explained, wrong ones included, and reports which rows look wrong.
+    It trains ensembles by the (m,t)-robust criterion, chooses learners and t by how well rows that
+    a fit has not seen are explained, wrong ones included, and reports which rows look wrong.
 
+    learner: "auto", networks, a linear map and trees that speak together, each with the share that
+        explains unseen rows best; "network", "linear" or "trees" alone; or any estimator of
+        scikit-learn's kind that takes sample_weight and has predict_proba. Where images, m > 1 or
+        modes < 5 are asked for, "auto" is a network (docs/how-to-choose.md)
     m: size of the ensemble that the criterion trains as one. At 1 each mode has a loss of its own;
         "auto" is that, or 10 where the loss of all modes together explains unseen rows better
     t: how much a row that contradicts the others is believed, in [0, 1]: 1 as much as any other,
@@ -68,14 +72,16 @@ class RobustClassifier(ClassifierMixin, Supervised):
     After a fit:
 
     classes_: labels
-    t_: the t that was chosen
-    contamination_: (value, low, high), the share of wrong labels with its 95 % interval
+    t_: the t that was chosen, of the learner with the largest share
+    learner_, shares_: the learner that speaks loudest, and the share of each
+    contamination_: (value, low, high), the share of wrong labels with its 95 % interval;
+        `contamination_.at_least` says whether many more may be wrong than can be told
     outlier_probability_: probability that each training row's label is wrong, by a fit that has
         not seen it
     suspicion_: the same if half of all rows were wrong; Bayes' rule makes it that of any share
     unseen_prediction_: probability of each class, [n, C], by a fit that has not seen the row
     row_weight_: how much each training row pulls at the final fit; 1 is the most
-    score_path_: the table behind the choice of t
+    score_path_: the table behind the choice, a row for each learner and t
     history_: loss, data term and divergence along the final fit
 
     >>> from sklearn.datasets import load_wine

@@ -29,14 +29,15 @@ class RobustRegressor(RegressorMixin, Supervised):
     It predicts a distribution: a mean, intervals, quantiles, draws. Targets are centred and scaled
     inside, so that units do not matter.
 
-    noise: "by_input", a spread of its own for each row, or "constant", one for all
+    learner: as for `RobustClassifier`; an estimator must be a regressor that takes sample_weight
+    noise: of a network, "by_input", a spread of its own for each row, or "constant", one for all
     m: as for `RobustClassifier`; "auto" is 10, in one mode
     t, t_p, beta, network, hidden, modes, epochs, batch_size, learning_rate, warm_start,
     random_state, verbose: as for `RobustClassifier`
 
     After a fit:
 
-    t_, contamination_, outlier_probability_, suspicion_, row_weight_, score_path_, history_: as
+    learner_, shares_, t_, contamination_, outlier_probability_, suspicion_, row_weight_, score_path_, history_: as
         for `RobustClassifier`, of targets
     unseen_prediction_: mean and standard deviation, [n, 2], by a fit that has not seen the row
 
