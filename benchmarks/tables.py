@@ -142,7 +142,8 @@ def rivals(task: str, seed: int) -> dict[str, Any]:
             "ridge": make_pipeline(StandardScaler(), RidgeCV()),
             "Huber": make_pipeline(StandardScaler(), HuberRegressor(max_iter=1000)),
             "network": make_pipeline(
-                StandardScaler(), MLPRegressor(hidden_layer_sizes=(50, 50), early_stopping=True, **common)
+                StandardScaler(),
+                MLPRegressor(hidden_layer_sizes=(50, 50), early_stopping=True, **common),
             ),
             "LightGBM": lightgbm.LGBMRegressor(verbose=-1, n_jobs=1, **common),
         }

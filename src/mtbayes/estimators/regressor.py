@@ -37,8 +37,8 @@ class RobustRegressor(RegressorMixin, Supervised):
 
     After a fit:
 
-    learner_, shares_, t_, contamination_, outlier_probability_, suspicion_, row_weight_, score_path_, history_: as
-        for `RobustClassifier`, of targets
+    learner_, shares_, t_, contamination_, outlier_probability_, suspicion_, row_weight_,
+        score_path_, history_: as for `RobustClassifier`, of targets
     unseen_prediction_: mean and standard deviation, [n, 2], by a fit that has not seen the row
 
     >>> x = np.linspace(-1, 1, 100)[:, None]

@@ -17,6 +17,7 @@ from mtbayes.types import Array, FloatArray
 TINY = 1e-300
 FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
 SLOPE_SPREAD = 3.0  # of the log odds of a wrong row between no doubt and all doubt, likewise
+_STEPS = 100  # of Newton's, at most
 _OPEN = 0.05  # of the share of wrong rows, which an estimate may be too low by and be one
 GOOD_ROWS = 10.0  # that count as seen where wrong rows are hard to tell
 # The best parameters of densities [k, n] of rows with weights [n], and the mean log density.
@@ -155,6 +156,9 @@ def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
     """
     densities = np.exp(logs - logs.max(axis=0))
     mean_weight = weight / weight.sum()
+    if len(logs) == 2:
+        second = _second_share(*densities, mean_weight)
+        return np.array([1 - second, second])
 
     def loss(shares: FloatArray) -> tuple[float, FloatArray]:
         mixed = shares @ densities + TINY
@@ -167,6 +171,25 @@ def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
         loss, start, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(logs), tol=1e-10
     ).x
     return np.asarray(found / found.sum())
+
+
+def _second_share(first: FloatArray, second: FloatArray, weight: FloatArray) -> float:
+    """The share of the second of two densities: Newton's steps on a concave function of it."""
+    gap, low, high, share = second - first, 0.0, 1.0, 0.5
+    for end in (0.0, 1.0):
+        slope = gap / (first + end * gap + TINY) @ weight
+        if (slope <= 0) if end == 0 else (slope >= 0):
+            return end
+    for _ in range(_STEPS):
+        pull = gap / (first + share * gap + TINY)
+        slope = float(pull @ weight)
+        low, high = (share, high) if slope > 0 else (low, share)
+        new = share + slope / max(float(pull**2 @ weight), TINY)
+        new = new if low < new < high else 0.5 * (low + high)
+        if abs(new - share) < 1e-12:
+            break
+        share = new
+    return share
 
 
 def profile(
