@@ -152,7 +152,9 @@ def rivals(task: str, seed: int) -> dict[str, Any]:
     except ImportError:
         return found
     kind = catboost.CatBoostClassifier if task == "classes" else catboost.CatBoostRegressor
-    return found | {"CatBoost": kind(verbose=0, thread_count=1, random_seed=seed)}
+    return found | {
+        "CatBoost": kind(verbose=0, thread_count=1, random_seed=seed, allow_writing_files=False)
+    }
 
 
 def rival(model: Any, cell: Cell, clean: bool) -> dict[str, Any]:

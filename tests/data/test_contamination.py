@@ -373,3 +373,25 @@ def test_features_move_by_scale_times_their_deviation(scale):
 def test_bad_features_are_refused(options, message):
     with pytest.raises(InvalidInput, match=message):
         corrupt_features(**({"x": X, "epsilon": 0.1, "seed": 0} | options))
+
+
+def test_confusable_labels_follow_a_references_doubt_and_choice():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 6000)
+    sure = np.arange(6000) < 3000
+    probs = np.zeros((6000, 3))
+    row = np.arange(6000)
+    probs[row, y] = np.where(sure, 0.95, 0.5)
+    probs[row, (y + 1) % 3] = np.where(sure, 0.04, 0.4)
+    probs[row, (y + 2) % 3] = np.where(sure, 0.01, 0.1)
+    found = flip_labels(y, 0.1, seed=1, how="confusable", probs=probs)
+    assert found.touched.sum() == 600
+    np.testing.assert_array_equal(found.data != y, found.touched)
+    # In the proportion of the doubts .05 and .5, less what is drawn without replacement.
+    assert 0.07 < sure[found.touched].mean() < 0.12
+    assert 0.76 < np.mean(found.data[found.touched] == (y[found.touched] + 1) % 3) < 0.84
+
+
+def test_confusable_labels_need_a_reference():
+    with pytest.raises(InvalidInput, match=r"probs must have shape \(4, 2\)"):
+        flip_labels([0, 1, 0, 1], 0.5, seed=0, how="confusable")

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from scipy.stats import norm
 
@@ -211,3 +212,38 @@ def test_what_is_no_choice_and_what_is_no_start():
     for start in (Rank1(2).init(KEY, NET), Particles(3).init(KEY, NET)):
         with pytest.raises(InvalidInput, match=r"start must be a state of Particles\(components=2"):
             fit(NET, X, Y, Criterion(1, 0.5), key=KEY, posterior=Particles(2), start=start)
+
+
+def test_weights_of_a_mode_are_its_own():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(60, 2))
+    y = x[:, 0] - 2 * x[:, 1]
+    model = Model(mlp((2, 3, 1)), Gaussian(0.3))
+    weight = rng.uniform(0.2, 2.0, (60, 2))
+    weight *= 60 / weight.sum(axis=0)  # the regulariser counts rows
+    start = Particles(2).init(jax.random.key(5), model)
+    criterion = Criterion(m=1, t=0.7, beta=2.0, joint=False)
+
+    def end(state, weight, k):
+        return fit(
+            model, x, y, criterion, key=jax.random.key(1), posterior=Particles(k), start=state,
+            weight=weight, epochs=10, batch_size=20, optimiser=optax.sgd(0.02),
+        ).state.mean  # fmt: skip
+
+    both = end(start, weight, 2)
+    for k in range(2):
+        # A mean of modes moves each with half of the slope of one that is alone.
+        own = fit(
+            model, x, y, criterion, key=jax.random.key(1), posterior=Particles(1),
+            start=type(start)(start.mean[k : k + 1]), weight=weight[:, k], epochs=10,
+            batch_size=20, optimiser=optax.sgd(0.01),
+        ).state.mean  # fmt: skip
+        np.testing.assert_allclose(both[k], own[0], atol=2e-6)
+
+
+def test_weights_of_modes_need_losses_of_their_own():
+    with pytest.raises(InvalidInput, match="weight must have shape"):
+        fit(
+            Model(mlp((2, 3, 1)), Gaussian(0.3)), np.ones((4, 2)), np.ones(4),
+            Criterion(m=2, t=0.7), key=0, posterior=Particles(2), weight=np.ones((4, 2)),
+        )  # fmt: skip
