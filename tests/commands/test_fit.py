@@ -27,7 +27,7 @@ def test_says_what_it_did(case):
     assert f"Rows: {case.n}. Columns used: 2 (1 number, 1 category)." in said
     assert "'nothing' (empty)" in said
     assert "'id' (it only counts the rows)" in said
-    assert "t: 0.7" in said
+    assert ": 0.7 (1 believes all rows alike" in said
     assert "Wrong values of 'label': about" in said
     assert "mtbayes predict data.mtb" in said
     assert "mtbayes audit data.csv --target label" in said

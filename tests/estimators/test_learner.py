@@ -220,3 +220,27 @@ def test_a_certificate_without_a_posterior_is_a_test_set_bound(dirty):
 def test_trees_need_all_rows_at_once(dirty):
     with pytest.raises(InvalidInput, match="come in parts"):
         RobustClassifier(learner="trees").partial_fit(dirty[0], dirty[2].data)
+
+
+def test_rows_of_the_fit_and_new_ones_are_judged_together(pooled, dirty, tmp_path):
+    x, y, given = dirty
+    pooled.save(tmp_path / "model.mtb")
+    for model in (pooled, load(tmp_path / "model.mtb")):
+        every = model.find_outliers(x, given.data).probability
+        np.testing.assert_array_equal(every, pooled.outlier_probability_)
+        some = model.find_outliers(x[:40], y[:40]).probability  # some labels corrected
+        same = given.data[:40] == y[:40]
+        np.testing.assert_array_equal(some[same], every[:40][same])
+        assert some[~same].max() < 0.5 < every[:40][~same].mean()
+
+
+def test_a_tables_rows_compare_and_the_pool_is_among_the_best(pooled):
+    scores = {(e["learner"], e["t"]): e["score"] for e in pooled.score_path_}
+    best = max(scores.values())
+    assert next(s for (name, _), s in scores.items() if name == "pool") > best - 0.05
+
+
+@pytest.mark.parametrize("learner", [LogisticRegression, RobustClassifier()])
+def test_no_class_and_none_of_ours(learner):
+    with pytest.raises(InvalidInput, match="such as LogisticRegression"):
+        RobustClassifier(learner=learner).fit(*load_iris(return_X_y=True))

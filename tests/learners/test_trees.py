@@ -154,3 +154,32 @@ def test_a_tree_that_goes_in_circles_is_refused():
     left[0] = 0
     with pytest.raises(InvalidInput, match="trees"):
         grove._replace(left=left).sums(new, np.zeros(1, int), 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("value", np.nan),
+        ("value", np.inf),
+        ("threshold", np.nan),
+        ("left", None),
+        ("root", None),
+    ],
+)
+def test_numbers_that_no_tree_has_are_refused(field, value):
+    rows, new = rows_of()
+    forest = ExtraTreesClassifier(3, random_state=0).fit(rows.x, rows.y)
+    grove = Grove.of(of_sklearn(e.tree_, e.tree_.value[:, 0]) for e in forest.estimators_)
+    broken = getattr(grove, field).astype(float)
+    broken[:1] = 0 if value is None else value  # a place that is no whole number
+    with pytest.raises(InvalidInput, match="trees"):
+        grove._replace(**{field: broken}).sums(new, np.zeros(3, int), 1)
+
+
+@pytest.mark.parametrize("group", [np.zeros(2, int), np.array([0, 0, 9]), np.array([0, -1, 0])])
+def test_groups_that_are_none_are_refused(group):
+    rows, new = rows_of()
+    forest = ExtraTreesClassifier(3, random_state=0).fit(rows.x, rows.y)
+    grove = Grove.of(of_sklearn(e.tree_, e.tree_.value[:, 0]) for e in forest.estimators_)
+    with pytest.raises(InvalidInput, match="groups"):
+        grove.sums(new, group, 2)

@@ -28,6 +28,7 @@ def compare(
     repeats: Annotated[int, typer.Option(min=1, help="Random splits of the rows.")] = 5,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     task: options.Task = None,
+    learner: options.Learner = "auto",
     t: options.T = "auto",
     m: options.M = "auto",
     epochs: options.Epochs = None,
@@ -54,7 +55,7 @@ def compare(
         from mtbayes.tables.model import Settings
         from mtbayes.tables.scores import Trial
 
-        settings = Settings(t, m, epochs, seed)
+        settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)
         schema, rows = read_file(screen, opened(screen, data), target, task)
         y, classes = coded_targets(rows.y, schema.task)

@@ -69,8 +69,9 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
             f"Gaps that were filled in: {', '.join(few)}{f' and {more} more' * (more > 0)}."
         )
     screen.line(
-        f"Learned by {model.estimator.fitted_.learner.words}; t: {found['t']:g} (1 believes all "
-        "rows alike, less is more robust)."
+        f"Learned by {model.estimator.fitted_.learner.words}, which explains unseen rows best; t "
+        f"of {model.estimator.learner_}: {found['t']:g} (1 believes all rows alike, less is more "
+        "robust)."
     )
     screen.line(
         f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, "
@@ -81,7 +82,9 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
     screen.line()
     screen.line("Next:")
     screen.line(f"  mtbayes predict {path} NEW.csv -o predictions.csv")
-    screen.line(f"  mtbayes audit {data} --target {_quoted(found['target'])}")
+    learner = model.estimator.learner
+    how = "" if learner == "auto" else f" --learner {learner}"
+    screen.line(f"  mtbayes audit {data} --target {_quoted(found['target'])}{how}")
     screen.line(f"  mtbayes report {path} {data} -o report.html")
     screen.line(f"  mtbayes certify {path} {data}")
 

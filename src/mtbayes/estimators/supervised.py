@@ -19,7 +19,7 @@ from mtbayes.estimators import inputs
 from mtbayes.estimators.base import Robust, is_auto, shown
 from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
 from mtbayes.fitting.certificate import Parts, certify, check_question
-from mtbayes.fitting.harm import Harm, harm, judge_any, remember
+from mtbayes.fitting.harm import Harm, harm, remember
 from mtbayes.fitting.pooling import FOLDS
 from mtbayes.fitting.units import Features, Given
 from mtbayes.learners import Place
@@ -444,10 +444,7 @@ class Supervised(Robust):
         Rows of the fit that a learner may know by heart are judged by members without them.
         """
         check_is_fitted(self)
-        rows = self.checked_rows(x, y, reset=False)
-        if getattr(self.fitted_.learner, "by_heart", False):
-            return judge_any(self.fitted_, *rows)
-        return self.fitted_.judge(*rows)
+        return self.fitted_.judge(*self.checked_rows(x, y, reset=False))
 
 
 def _even(m: int, most: int) -> int:

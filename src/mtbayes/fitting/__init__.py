@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtbayes.errors import InvalidInput
 from mtbayes.fitting.choice import Option, choose
-from mtbayes.fitting.fitted import Fitted, Judgement, Units, judgement
+from mtbayes.fitting.fitted import Fitted, Judgement, Units, judgement, marks
 from mtbayes.fitting.pooling import pool
 from mtbayes.fitting.rows import distinct, in_copies
 from mtbayes.laws import Law
@@ -50,6 +50,7 @@ def learn(
     own = _coded(merged, units)
     if together and len(own.y) >= _ENOUGH:
         fitted, unseen = _pooled(options, own, units, law, key, place)
+        fitted = replace(fitted, marks=marks(rows.x, rows.y))
         return _about_rows(fitted, rows, own, place_of, unseen)
     found = None
     if len(own.y) >= _ENOUGH:
@@ -103,7 +104,8 @@ def further(fitted: Fitted, rows: Rows, key: Any) -> Fitted:
     """More rows: judged by what was learned so far, which is then what is known before them."""
     if not hasattr(fitted.learner, "further"):
         raise InvalidInput(
-            f"partial_fit needs a learner that can take more rows, got {fitted.learner.name!r}. "
+            f"partial_fit needs a learner that can take more rows, got "
+            f"{' and '.join(fitted.shares)}. "
             "Set learner='network' or 'linear', or fit all rows anew."
         )
     learner: Any = fitted.learner

@@ -141,12 +141,19 @@ class _Joined(Sequence[Any]):
 
 
 def best_of(
-    law: type[Law], rows: Rows, candidates: Sequence[Candidate], unseen: Sequence[Any]
+    law: type[Law],
+    rows: Rows,
+    candidates: Sequence[Candidate],
+    unseen: Sequence[Any],
+    alone: Sequence[Law] | None = None,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """The place of the candidate to take, by the predictives of rows that no fit had seen."""
-    alone = [law.fit(p, rows.y, rows.weight) for p in unseen]
+    """The place of the candidate to take, by the predictives of rows that no fit had seen.
+
+    alone: laws fitted beside each of them, where they are known
+    """
+    alone = alone or [law.fit(p, rows.y, rows.weight) for p in unseen]
     explained = [each.score(p, rows.y) @ rows.weight for each, p in zip(alone, unseen, strict=True)]
-    laws = alone[int(np.argmax(explained))].beside_all(unseen, rows.y, rows.weight)
+    laws = alone[int(np.argmax(explained))].beside_all(unseen, rows.y, rows.weight, alone)
     views = [View.of(each, p, rows.y) for each, p in zip(laws, unseen, strict=True)]
 
     def dirty(i: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import jax
@@ -83,6 +84,7 @@ class Fitted:
     status: how the last fit ended; history: what was measured along it
     training: of the rows that were fitted, in the order they came in, each judged by a fit that has
         not seen it; row_weight: how much each pulls at the fit, 1 is the most
+    marks: by which the rows of a learner are known again that may know them by heart
     """
 
     learner: Speaker
@@ -97,6 +99,7 @@ class Fitted:
     history: list[dict[str, float]]
     training: Judgement | None = None
     row_weight: FloatArray | None = None
+    marks: Array | None = None
 
     def coded(self, x: Array, members: int = MEMBERS) -> Any:
         """The predictive of rows in the learner's units, not calibrated."""
@@ -111,9 +114,21 @@ class Fitted:
         return self.law.calibrated(self.raw(x))
 
     def judge(self, x: Array, y: Array) -> Judgement:
-        """What is said of rows that were not fitted: which are wrong, and what they should be."""
+        """What is said of rows: which are wrong, and what they should be.
+
+        Rows of the fit that its learner may know by heart are judged by members without them.
+        """
         if not len(y) and self.training is not None:
             return self.training.take(np.empty(0, int))
+        if self.marks is None or self.training is None:
+            return self._judged(x, y)
+        known = {mark: i for i, mark in enumerate(self.marks.tolist())}
+        place = np.array([known.get(mark, -1) for mark in marks(x, y).tolist()], int)
+        new, found = place < 0, self.training.take(place)
+        return found.beside(self._judged(x[new], y[new]), new) if new.any() else found
+
+    def _judged(self, x: Array, y: Array) -> Judgement:
+        """By all members."""
         parts = [
             judgement(self.law, self.raw(x[some]), self.units.targets.code(y[some]), self.units)
             for some in _blocks(len(y))
@@ -136,6 +151,16 @@ class Fitted:
     def members_key(self) -> Array:
         """The random key that members are drawn with."""
         return jax.random.wrap_key_data(jnp.asarray(self.key))
+
+
+def marks(x: Array, y: Array) -> Array:
+    """A number for each row, [n], by which it is known again: equal rows alone have equal ones."""
+    flat = np.ascontiguousarray(np.asarray(x, float).reshape(len(x), -1)) + 0.0
+    digests = (
+        blake2b(row.tobytes() + str(target).encode(), digest_size=8).digest()
+        for row, target in zip(flat, np.asarray(y).tolist(), strict=True)
+    )
+    return np.frombuffer(b"".join(digests), "<u8")
 
 
 def judgement(law: Law, unseen: Any, y: Array, units: Units) -> Judgement:

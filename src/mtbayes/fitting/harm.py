@@ -15,7 +15,7 @@ import numpy as np
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
-from mtbayes.fitting.fitted import Fitted, Judgement
+from mtbayes.fitting.fitted import Fitted
 from mtbayes.progress import Callback, silent
 from mtbayes.theory.curvature import Curvature
 from mtbayes.theory.influence import influence
@@ -53,29 +53,6 @@ def remembered(fitted: Fitted) -> Rows | None:
     return _remembered.get(fitted)
 
 
-def judge_any(fitted: Fitted, x: Array, y: Array) -> Judgement:
-    """What is said of rows, those of the fit by members that have not seen them, if remembered."""
-    rows = remembered(fitted)
-    if rows is None or fitted.training is None:
-        return fitted.judge(x, y)
-    known = {mark: i for i, mark in enumerate(_marks(rows.x, rows.y))}
-    place = np.array([known.get(mark, -1) for mark in _marks(x, y)], int)
-    new = place < 0
-    if not new.any():
-        return fitted.training.take(place)
-    if new.all():
-        return fitted.judge(x, y)
-    return fitted.training.take(place[~new]).beside(fitted.judge(x[new], y[new]), new)
-
-
-def _marks(x: Array, y: Array) -> list[Any]:
-    """Rows as what can be looked up: equal ones are equal."""
-    flat = np.ascontiguousarray(np.asarray(x, float).reshape(len(x), -1)) + 0.0
-    return [
-        (row.tobytes(), target) for row, target in zip(flat, np.asarray(y).tolist(), strict=True)
-    ]
-
-
 def harm(
     fitted: Fitted,
     test: tuple[Array, Array],
@@ -99,7 +76,8 @@ def harm(
     learner: Any = fitted.learner
     if not hasattr(learner, "problem"):
         raise InvalidInput(
-            f"influence needs a learner with a posterior, got {learner.name!r}. Use a network."
+            f"influence needs a learner with a posterior, got {' and '.join(fitted.shares)}. Set "
+            "learner='network'."
         )
     rows = train if train is not None else remembered(fitted)
     if rows is None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mtbayes.fitting.choice import CLEARLY, LEVEL, Candidate, Option, best_of
+from mtbayes.fitting.choice import CLEARLY, LEVEL, Candidate, Option, View, best_of, compared
 from mtbayes.laws import Law, mixture_shares
 from mtbayes.learners import Crossed, Crossing, Place
 from mtbayes.learners.folds import seed_of
@@ -45,12 +45,37 @@ class Pooled(NamedTuple):
     history: list[dict[str, float]]
 
 
+class _Seen(NamedTuple):
+    """A crossing, the law that is fitted beside it, and the log probability of each row by both."""
+
+    crossing: Crossing
+    law: Any
+    score: FloatArray
+
+    @classmethod
+    def of(cls, crossing: Crossing, law: type[Law], rows: Rows) -> _Seen:
+        """By rows that its members have not seen."""
+        own = law.fit(crossing.unseen, rows.y, rows.weight)
+        return cls(crossing, own, own.score(crossing.unseen, rows.y))
+
+
 class _Line(NamedTuple):
-    """A learner in one of its settings, with its crossings so far."""
+    """A learner in one of its settings, at one t and more."""
 
     learner: Crossed
     path: tuple[float, ...]
-    crossings: list[Crossing]
+    seen: list[_Seen]
+
+    def best(self, law: type[Law], rows: Rows) -> _Seen:
+        """At the t to take."""
+        found, _ = best_of(
+            law,
+            rows,
+            [Candidate(self.learner, seen.crossing.t) for seen in self.seen],
+            [seen.crossing.unseen for seen in self.seen],
+            [seen.law for seen in self.seen],
+        )
+        return self.seen[found]
 
 
 def pool(
@@ -59,48 +84,37 @@ def pool(
     """Fit, compare and mix all options; rows are as the learners take them."""
     n = len(rows.y)
     fold = np.random.default_rng(seed_of(key)).permutation(n) % FOLDS
-    lines = []
     begin = _FIRST if any(_rest(option.path) for option in options) else 1.0
+    lines = []
     for i, option in enumerate(options):
         here = place.part(begin * i / len(options), begin / len(options))
         lines.append(_set(option, rows, fold, law, jax.random.fold_in(key, 1 + i), here))
-    lines = _kept(lines, rows, law)
-    # Who says of rows what they weigh comes first, and the others hear what he says at last.
-    lines.sort(key=lambda line: line.crossings[0].inner is None)
-    for i, line in enumerate(lines):
-        inner = _inner(lines)
-        first, rest = line.crossings[0], _rest(line.path)
-        for j, t in enumerate(rest):
-            at = begin + (1 - begin) * (i + j / len(rest)) / len(lines)
-            here = place.part(at, (1 - begin) / len(lines) / len(rest))
-            line.crossings.append(first.more(t, inner, here))
-        if FIRST not in line.path:
-            del line.crossings[0]
-    parts, taken, table = [], list[Crossing](), list[dict[str, Any]]()
-    for line in lines:
-        candidates = [Candidate(line.learner, crossing.t) for crossing in line.crossings]
-        best, entries = best_of(law, rows, candidates, [c.unseen for c in line.crossings])
-        table += entries
-        taken.append(line.crossings[best])
-        own = law.fit(taken[-1].unseen, rows.y, rows.weight)
-        parts.append(Part(line.learner, taken[-1].t, 1.0, own))
-    scores = [_log_score(part.law, c, rows) for part, c in zip(parts, taken, strict=True)]
-    shares = _shares(scores, rows)
-    kept = [i for i in range(len(parts)) if shares[i] > 0]
-    parts = [parts[i]._replace(share=float(shares[i])) for i in kept]
-    taken = [taken[i] for i in kept]
+    lines = _kept(lines, rows)
+    _go_on(lines, rows, law, place.part(begin, 1 - begin))
+    found = [line.best(law, rows) for line in lines]
+    shares = _shares([seen.score for seen in found], rows)
+    parts, taken = [], []
+    for line, seen, share in zip(lines, found, shares, strict=True):
+        if share > 0:
+            parts.append(Part(line.learner, seen.crossing.t, float(share), seen.law))
+            taken.append(seen.crossing)
     said = [part.law.calibrated(c.unseen) for part, c in zip(parts, taken, strict=True)]
     unseen = mixed(said, [part.share for part in parts])
-    loudest = max(range(len(parts)), key=lambda i: parts[i].share)
+    whole = Candidate(Pool(tuple(parts)), max(parts, key=lambda part: part.share).t)
     known = law.fit(unseen, rows.y, rows.weight)
-    _, entries = best_of(law, rows, [Candidate(Pool(tuple(parts)), parts[loudest].t)], [unseen])
+    # One table whose rows compare: all are scored by the rows that look good to the clearest.
+    every = [(line, seen) for line in lines for seen in line.seen]
+    candidates = [Candidate(line.learner, seen.crossing.t) for line, seen in every]
+    views = [View.of(seen.law, seen.crossing.unseen, rows.y) for _, seen in every]
+    views.append(View.of(known, unseen, rows.y))
+    _, table = compared([*candidates, whole], views, rows.weight, lambda _: True)
     return Pooled(
         Pool(tuple(parts)),
         tuple(crossing.state() for crossing in taken),
-        parts[loudest].t,
+        whole.t,
         known,
         unseen,
-        [*table, *entries],
+        table,
         max((list(c.history) for c in taken), key=len),
     )
 
@@ -113,14 +127,9 @@ def _set(
     found = []
     for i, learner in enumerate(settings):
         here = place.part(i / len(settings), 1 / len(settings))._replace(prefix=f"{i}-")
-        found.append(learner.crossed(rows, fold, FIRST, key, place=here))
-    best = 0
-    if len(found) > 1:
-        laws = [law.fit(crossing.unseen, rows.y, rows.weight) for crossing in found]
-        scores = [
-            _log_score(own, c, rows) @ rows.weight for own, c in zip(laws, found, strict=True)
-        ]
-        best = int(np.argmax(scores))
+        crossing = learner.crossed(rows, fold, FIRST, key, place=here)
+        found.append(_Seen.of(crossing, law, rows))
+    best = int(np.argmax([seen.score @ rows.weight for seen in found]))
     return _Line(settings[best], option.path, [found[best]])
 
 
@@ -129,22 +138,36 @@ def _rest(path: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(t for t in path if t != FIRST)
 
 
-def _kept(lines: list[_Line], rows: Rows, law: type[Law]) -> list[_Line]:
+def _kept(lines: list[_Line], rows: Rows) -> list[_Line]:
     """The learners that have a share in the best mixture of all at t = 1.
 
     Where rows are clearly wrong all are kept: some are good at a smaller t alone.
     """
     if len(lines) == 1:
         return lines
-    first = [line.crossings[0] for line in lines]
-    laws = [law.fit(crossing.unseen, rows.y, rows.weight) for crossing in first]
-    scores = [_log_score(own, c, rows) for own, c in zip(laws, first, strict=True)]
-    best = int(np.argmax([score @ rows.weight for score in scores]))
-    share = laws[best].contamination(first[best].unseen, rows.y, rows.weight, LEVEL)
+    first = [line.seen[0] for line in lines]
+    best = max(first, key=lambda seen: seen.score @ rows.weight)
+    share = best.law.contamination(best.crossing.unseen, rows.y, rows.weight, LEVEL)
     if share.low > CLEARLY:
         return lines
-    shares = _shares(scores, rows)
+    shares = _shares([seen.score for seen in first], rows)
     return [line for line, share in zip(lines, shares, strict=True) if share > 0]
+
+
+def _go_on(lines: list[_Line], rows: Rows, law: type[Law], place: Place) -> None:
+    """All lines at the other values of t.
+
+    Those that say what rows weigh come first; the others hear what they say at last.
+    """
+    lines.sort(key=lambda line: line.seen[0].crossing.inner is None)
+    for i, line in enumerate(lines):
+        inner, rest = _inner(lines), _rest(line.path)
+        for j, t in enumerate(rest):
+            here = place.part((i + j / len(rest)) / len(lines), 1 / len(lines) / len(rest))
+            crossing = line.seen[0].crossing.more(t, inner, here)
+            line.seen.append(_Seen.of(crossing, law, rows))
+        if FIRST not in line.path:
+            del line.seen[0]
 
 
 def _inner(lines: list[_Line]) -> FloatArray | None:
@@ -152,12 +175,9 @@ def _inner(lines: list[_Line]) -> FloatArray | None:
 
     Each by its last fit, which is the most robust.
     """
-    known = [c.inner for line in lines if (c := line.crossings[-1]).inner is not None]
+    last = [line.seen[-1].crossing for line in lines]
+    known = [crossing.inner for crossing in last if crossing.inner is not None]
     return np.logaddexp.reduce(known) - np.log(len(known)) if known else None
-
-
-def _log_score(law: Law, crossing: Crossing, rows: Rows) -> FloatArray:
-    return law.score(crossing.unseen, rows.y)
 
 
 def _shares(logs: list[FloatArray], rows: Rows) -> FloatArray:

@@ -53,8 +53,13 @@ class Law(Protocol):
     def none(cls, y: Array, weight: Array) -> Law:
         """No wrong row, where rows are too few to learn of any."""
 
-    def beside_all(self, predictives: Sequence[Any], y: Array, weight: Array) -> Sequence[Law]:
-        """Laws like this one beside several predictives of the same rows."""
+    def beside_all(
+        self, predictives: Sequence[Any], y: Array, weight: Array, alone: Sequence[Any] = ()
+    ) -> Sequence[Law]:
+        """Laws like this one beside several predictives of the same rows.
+
+        alone: those fitted beside each by itself, for a law whose likes share nothing
+        """
 
     def at(self, epsilon: float) -> Law:
         """The same law with another share of wrong rows."""

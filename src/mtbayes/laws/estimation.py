@@ -157,7 +157,7 @@ def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
     densities = np.exp(logs - logs.max(axis=0))
     mean_weight = weight / weight.sum()
     if len(logs) == 2:
-        second = _second_share(*densities, mean_weight)
+        second = _second_share(densities[0], densities[1], mean_weight)
         return np.array([1 - second, second])
 
     def loss(shares: FloatArray) -> tuple[float, FloatArray]:
@@ -176,10 +176,10 @@ def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
 def _second_share(first: FloatArray, second: FloatArray, weight: FloatArray) -> float:
     """The share of the second of two densities: Newton's steps on a concave function of it."""
     gap, low, high, share = second - first, 0.0, 1.0, 0.5
-    for end in (0.0, 1.0):
-        slope = gap / (first + end * gap + TINY) @ weight
-        if (slope <= 0) if end == 0 else (slope >= 0):
-            return end
+    if float(gap / (first + TINY) @ weight) <= 0:
+        return 0.0
+    if float(gap / (second + TINY) @ weight) >= 0:
+        return 1.0
     for _ in range(_STEPS):
         pull = gap / (first + share * gap + TINY)
         slope = float(pull @ weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -122,7 +122,11 @@ class WrongLabels:
         return cls(epsilon, factor, confusion, float(slope), float(centre), doubt)
 
     def beside_all(
-        self, predictives: list[ClassPredictive], y: Array, weight: Array
+        self,
+        predictives: Sequence[ClassPredictive],
+        y: Array,
+        weight: Array,
+        alone: Sequence[WrongLabels] = (),
     ) -> list[WrongLabels]:
         """Laws like this one beside several predictives of the same rows, the least robust first.
 

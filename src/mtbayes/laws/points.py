@@ -79,10 +79,14 @@ class WrongPoints:
         return replace(law, scale=float(np.exp(best)), epsilon=epsilon)
 
     def beside_all(
-        self, predictives: Sequence[PointPredictive], x: Array, weight: Array
+        self,
+        predictives: Sequence[PointPredictive],
+        x: Array,
+        weight: Array,
+        alone: Sequence[WrongPoints] = (),
     ) -> list[WrongPoints]:
         """A law for each of several predictives of the same rows: they share nothing."""
-        return [self.fit(p, x, weight) for p in predictives]
+        return list(alone) or [self.fit(p, x, weight) for p in predictives]
 
     def at(self, epsilon: float) -> WrongPoints:
         """The same law with another share of wrong rows."""

@@ -163,10 +163,14 @@ class WrongTargets:
         return logs_at
 
     def beside_all(
-        self, predictives: Sequence[GaussianPredictive], y: Array, weight: Array
+        self,
+        predictives: Sequence[GaussianPredictive],
+        y: Array,
+        weight: Array,
+        alone: Sequence[WrongTargets] = (),
     ) -> list[WrongTargets]:
         """A law for each of several predictives of the same rows: they share nothing."""
-        return [self.fit(p, y, weight) for p in predictives]
+        return list(alone) or [self.fit(p, y, weight) for p in predictives]
 
     def alternative(self, predictive: GaussianPredictive, y: Array) -> tuple[FloatArray, None]:
         """The mean of each row, which is suggested in any case: no number is right to a digit."""

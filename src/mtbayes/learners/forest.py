@@ -16,6 +16,7 @@ from sklearn.ensemble import (
 )
 
 from mtbayes._values import storable
+from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS, Crossing, Place
 from mtbayes.learners.folds import FLOOR, class_shares, log_density, pull, seed_of
 from mtbayes.learners.grove import Grove, of_sklearn
@@ -99,9 +100,15 @@ class ForestLearner:
         self, state: ForestState, x: Array, key: Array, members: int = MEMBERS
     ) -> ClassPredictive | GaussianPredictive:
         """The mean over all trees."""
-        folds = int(state.group.max()) + 1
+        folds = int(np.max(state.group, initial=0)) + 1
+        sums = state.grove.sums(x, state.group, folds)
+        if sums.shape[2] != (self.classes or 2) or not np.isfinite(state.shares).all():
+            raise InvalidInput(
+                f"a forest's leaves must say {self.classes or 2} numbers, got {sums.shape[2]}. The "
+                "file is damaged; fit the model anew."
+            )
         trees = np.bincount(state.group, minlength=folds)[:, None, None]
-        return self._said(state.grove.sums(x, state.group, folds) / trees, state.shares, _BLUR)
+        return self._said(sums / trees, state.shares, _BLUR)
 
     def _grown(self, x: Array, y: Array, weight: FloatArray, n: int, seed: int) -> _Forest:
         kind = _KINDS[self.name][0 if self.classes else 1]

@@ -58,8 +58,14 @@ class Grove(NamedTuple):
         inner = self.feature >= 0
         lengths = {len(v) for v in (self.threshold, self.left, self.right, self.value)}
         children = np.stack([self.left, self.right])[:, inner]
+        places = (self.feature, self.left, self.right, self.root)
         sound = (
             lengths == {nodes}
+            and all(v.dtype.kind == "i" and v.ndim == 1 for v in places)
+            and self.value.ndim == 2
+            and len(self.root) > 0
+            and np.isfinite(self.value).all()
+            and np.isfinite(self.threshold).all()
             and np.all(self.feature < columns)
             and np.all((children > place[inner]) & (children < nodes))
             and np.all((self.root >= 0) & (self.root < nodes))
@@ -93,6 +99,11 @@ class Grove(NamedTuple):
         group: [T], the group of each tree
         """
         self.check(x.shape[1])
+        if group.shape != self.root.shape or np.any((group < 0) | (group >= groups)):
+            raise InvalidInput(
+                f"a model's trees must each belong to one of {groups} groups, got {len(group)} for "
+                f"{len(self.root)} trees. The file is damaged; fit the model anew."
+            )
         total = np.zeros((groups, len(x), self.value.shape[1]))
         block = max(1, _AT_ONCE // max(1, len(self.root)))
         for begin in range(0, len(x), block):

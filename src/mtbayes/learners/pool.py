@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 
 from mtbayes._values import storable
+from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS
 from mtbayes.types import Array
 
@@ -34,6 +35,14 @@ class Pool:
 
     name = "pool"
     by_heart = True
+
+    def __post_init__(self) -> None:
+        shares = [part.share for part in self.parts]
+        if not self.parts or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+            raise InvalidInput(
+                f"shares of a pool must be above 0 and add up to 1, got {shares}. The file is "
+                "damaged; fit the model anew."
+            )
 
     @property
     def words(self) -> str:

@@ -125,13 +125,14 @@ class Wrapped:
 def check_wrapped(estimator: Any, *, classes: bool) -> None:
     """Refuse what cannot be trained by weights, or says nothing of the kind that is needed."""
     name, last = type(estimator).__name__, _last(estimator)
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+    own = type(estimator).__module__.startswith("mtbayes.")
+    if own or isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise InvalidInput(
             f"learner must be 'auto', 'network', 'linear', 'trees' or an estimator of "
-            f"scikit-learn's kind, got {estimator!r}."
+            f"scikit-learn's kind, such as LogisticRegression(), got {estimator!r}."
         )
-    kind, own = ("classifier", is_classifier) if classes else ("regressor", is_regressor)
-    if not own(estimator):
+    kind, is_kind = ("classifier", is_classifier) if classes else ("regressor", is_regressor)
+    if not is_kind(estimator):
         raise InvalidInput(
             f"learner must be a {kind} for these targets, got {name}. Try "
             + (

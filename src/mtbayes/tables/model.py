@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from mtbayes.data.schema import Schema
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import RobustClassifier, RobustRegressor
 from mtbayes.estimators.files import read, save
+from mtbayes.fitting.fitted import marks
 from mtbayes.types import Array, FloatArray
 
 _KINDS: dict[str, Any] = {"classes": RobustClassifier, "number": RobustRegressor}
@@ -76,11 +76,7 @@ class TableRows(NamedTuple):
 
 def mark(rows: TableRows) -> Array:
     """A number [n] for each row, by which it is known again: equal rows alone have equal ones."""
-    digests = (
-        hashlib.blake2b(x.tobytes() + str(y).encode(), digest_size=8).digest()
-        for x, y in zip(np.ascontiguousarray(rows.x) + 0.0, rows.y.tolist(), strict=True)
-    )
-    return np.frombuffer(b"".join(digests), "<u8")
+    return marks(rows.x, rows.y)
 
 
 class Settings(NamedTuple):
