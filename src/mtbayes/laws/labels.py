@@ -191,22 +191,23 @@ class WrongLabels:
         that the model holds for likely, as people's mistakes are. Then no likelihood tells it from
         doubt, and all labels may be wrong that are not the most probable ones.
         """
-        found = [self._interval(predictive, y, weight, level)]
+        found = [self.profiled(predictive, y, weight, level)]
         if np.shape(predictive.log_probs)[1] > 2 and self.doubt is None:
             fit = self.beside if self.slope else self.leaning
             other = fit(predictive, y, weight, self.confusion)
             loss = (self.score(predictive, y) - other.score(predictive, y)) @ weight
             if loss < 0.5 * float(chi2.ppf(level, 1)):
-                found.append(other._interval(predictive, y, weight, level))
+                found.append(other.profiled(predictive, y, weight, level))
         differ = float(np.average(predictive.labels != y, weights=weight))
         error = np.sqrt(differ * (1 - differ) / weight.sum())
         highest = min(differ + float(norm.ppf(level)) * error, _most(predictive))
         low, high = min(v.low for v in found), max(highest, *(v.high for v in found))
         return Contamination(found[0].value, float(low), float(high))
 
-    def _interval(
+    def profiled(
         self, predictive: ClassPredictive, y: Array, weight: Array, level: float
     ) -> Contamination:
+        """ε of these rows with an interval by the likelihood alone."""
         logs_at = _labels_by_temperature(predictive, y, self.confusion)
         lean = self._lean(predictive) if self.slope else None
         return profile(logs_at, weight, level, lean, _most(predictive))
