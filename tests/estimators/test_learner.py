@@ -244,3 +244,10 @@ def test_a_tables_rows_compare_and_the_pool_is_among_the_best(pooled):
 def test_no_class_and_none_of_ours(learner):
     with pytest.raises(InvalidInput, match="such as LogisticRegression"):
         RobustClassifier(learner=learner).fit(*load_iris(return_X_y=True))
+
+
+@pytest.mark.parametrize("learner", ["trees", LogisticRegression()])
+def test_too_few_rows_to_leave_some_out(learner):
+    x, y = load_iris(return_X_y=True)
+    with pytest.raises(InvalidInput, match=r"at least 20 rows .* got 19"):
+        RobustClassifier(learner=learner).fit(x[41:60], y[41:60])

@@ -52,6 +52,11 @@ def learn(
         fitted, unseen = _pooled(options, own, units, law, key, place)
         fitted = replace(fitted, marks=marks(rows.x, rows.y))
         return _about_rows(fitted, rows, own, place_of, unseen)
+    if not hasattr(options[0].learner, "fit"):
+        raise InvalidInput(
+            f"X must have at least {_ENOUGH} rows of weight above 0 for a learner whose members "
+            f"each leave some out, got {len(own.y)}. Use learner='auto'."
+        )
     found = None
     if len(own.y) >= _ENOUGH:
         found = choose(options, own, law, jax.random.fold_in(key, 0), place.part(0.0, 0.6))
