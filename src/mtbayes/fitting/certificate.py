@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import beta
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
 from mtbayes.fitting.fitted import Fitted
+from mtbayes.fitting.kept_rows import by_test_rows
 from mtbayes.learners import MEMBERS
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.maths import log_t_from_log
@@ -156,7 +156,7 @@ def certify(
                 f"of must be 'predictor' for a learner without a posterior, got {of!r}. Set "
                 "learner='network' to bound members."
             )
-        return _by_test_rows(first, x[parts.keep], y[parts.keep], confidence, risk)
+        return by_test_rows(first, x[parts.keep], y[parts.keep], confidence, risk)
     m = int(learner.m)
     whole = m if risk == "log_t" else _MANY
     paid = {"predictor": MEMBERS, "member": 1, "members": m, "ensemble": whole}[of]
@@ -179,46 +179,6 @@ def certify(
 def _own(key: Array, i: int) -> Array:
     """A key for each use: rows' parts, the posterior's fit, its members, Monte Carlo."""
     return jax.random.fold_in(key, 3 + i)
-
-
-def _by_test_rows(first: Fitted, x: Array, y: Array, confidence: float, risk: str) -> Bound:
-    """A test-set bound: rows that were not learned from, by a tail of the binomial or Chernoff's.
-
-    It is about what was learned from the other part, as it stands. A label that was not seen there
-    is an error, and costs as much as a loss can.
-    """
-    classes = getattr(first.units.targets, "classes", None)
-    if classes is None:
-        raise InvalidInput(
-            f"certify needs a posterior for numbers, whose density has no largest value, got "
-            f"{first.learner.name!r}. Set learner='network'."
-        )
-    said, known = first.calibrated(x), np.isin(y, classes)
-    codes = first.units.targets.code(np.where(known, y, classes[0]))
-    delta, n = 1 - checked_confidence(confidence), len(y)
-    if risk == "error":
-        wrong_rows = int(np.sum((said.labels != codes) | ~known))
-        mean = wrong_rows / n
-        value = (
-            1.0 if wrong_rows == n else float(beta.ppf(1 - delta, wrong_rows + 1, n - wrong_rows))
-        )
-        bounds, width = "the error rate of the predictor", 1.0
-    else:
-        span = log_t_span(first.t)
-        loss = -np.asarray(log_t_from_log(said.log_prob(codes), first.t))
-        mean, width = float(np.where(known, loss, span.width).mean()), float(span.width)
-        value = width * float(kl_inverse(mean / width, -math.log(delta) / n))
-        bounds = f"the mean log_t loss (t = {first.t:g}, at worst {width:.3g}) of the predictor"
-    terms: dict[str, float | str] = {
-        "bounds": bounds,
-        "empirical risk": mean,
-        "for the number of test rows": value - mean,
-        "kind": "test set: no posterior, the rows were kept from the learner",
-        "rows": float(n),
-        "δ": delta,
-        "largest loss": width,
-    }
-    return Bound(value, terms, sentence(value, terms), first)
 
 
 def _evidence(

@@ -41,8 +41,13 @@ def log_density(residual: FloatArray, weight: Array, spread: Any = 1.0) -> Float
     spread: of each residual beside the others', [n]; a row that is uncertain is no outlier
     """
     scaled = residual / spread
-    middle = np.quantile(np.abs(scaled), 0.5, weights=weight, method="inverted_cdf")
-    return -0.5 * np.square(scaled / max(_MAD * float(middle), FLOOR))
+    return -0.5 * np.square(scaled / middle_width(scaled, weight))
+
+
+def middle_width(residual: FloatArray, weight: Array) -> float:
+    """A standard deviation that a few wild residuals do not move, at least `FLOOR`."""
+    middle = np.quantile(np.abs(residual), 0.5, weights=weight, method="inverted_cdf")
+    return max(_MAD * float(middle), FLOOR)
 
 
 def mean_log_t(log_p: FloatArray, t: float, weight: Array) -> float:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS, Crossing, Place
-from mtbayes.learners.folds import FLOOR, class_shares, log_density, pull
+from mtbayes.learners.folds import class_shares, log_density, middle_width, pull
 from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
 from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
@@ -60,7 +60,7 @@ class Wrapped:
             unseen = in_order([self._predictive([a], 1.0) for a in said], fold)
             spread = 1.0
             if not self.classes:
-                spread = _width(np.asarray(rows.y, float) - unseen.mean, rows.weight)
+                spread = middle_width(np.asarray(rows.y, float) - unseen.mean, rows.weight)
                 unseen = GaussianPredictive(unseen.means, np.full_like(unseen.stds, spread))
             state = tuple(fits), self._shares(rows), spread
             return Crossing(t, unseen, lambda: state, at, None, "Fitted.")
@@ -162,9 +162,3 @@ def _weighted(estimator: Any, weight: FloatArray) -> dict[str, FloatArray]:
     if isinstance(estimator, Pipeline):
         return {f"{estimator.steps[-1][0]}__sample_weight": weight}
     return {"sample_weight": weight}
-
-
-def _width(residual: FloatArray, weight: FloatArray) -> float:
-    """A standard deviation that a few wild residuals do not move."""
-    middle = np.quantile(np.abs(residual), 0.5, weights=weight, method="inverted_cdf")
-    return max(1.4826 * float(middle), FLOOR)
