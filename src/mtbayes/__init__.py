@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mtbayes.posteriors.prior import prior
     from mtbayes.predicting import predictive
     from mtbayes.progress import Progress
+    from mtbayes.reviewing import Review
     from mtbayes.solve import fit, fixed_point, fixed_points, objective, path, sweep
     from mtbayes.types import Solution, Status
 
@@ -41,6 +42,7 @@ __all__ = [
     "Particles",
     "Progress",
     "Rank1",
+    "Review",
     "RobustClassifier",
     "RobustDensity",
     "RobustRegressor",
@@ -105,6 +107,7 @@ _NAMES = {
     ),
     "predicting": ("predictive",),
     "progress": ("Progress",),
+    "reviewing": ("Review",),
     "solve": (
         "fit",
         "fixed_point",

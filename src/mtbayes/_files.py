@@ -19,7 +19,8 @@ from safetensors.numpy import load, save
 from mtbayes.errors import InvalidInput
 
 _FORMAT = "mtbayes"
-_VERSION = 2
+_VERSION = 3
+_TYPES = {"f4", "f8", "i4", "i8", "u4", "u8", "u1", "b1"}
 
 
 @contextmanager
@@ -65,7 +66,9 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         header = json.loads(data[8 : 8 + size])["__metadata__"]
         settings = json.loads(header["settings"])
         version = int(header["version"])
-    except (SafetensorError, KeyError, ValueError, TypeError, struct.error):
+        if not isinstance(settings, dict):
+            raise ValueError
+    except (SafetensorError, KeyError, ValueError, TypeError, struct.error, RecursionError):
         raise InvalidInput(
             f"{path} is damaged or was not written by mtbayes. Name the right file, or write a "
             "damaged one anew."
@@ -82,6 +85,12 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{path} was changed after it was written: its checksum does not match. Get a fresh "
             "copy."
         )
+    for name, array in arrays.items():
+        if array.dtype.str[1:] not in _TYPES or not np.isfinite(array).all():
+            raise InvalidInput(
+                f"{path} must hold finite numbers, got {name!r} with others. It is damaged; get a "
+                "fresh copy, or write it anew."
+            )
     return arrays, settings
 
 

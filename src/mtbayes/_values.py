@@ -14,6 +14,7 @@ import numpy as np
 from mtbayes.errors import InvalidInput
 
 _KINDS: dict[str, Any] = {}
+_DEEPEST = 30
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -56,10 +57,12 @@ def packed(value: Any, arrays: dict[str, Any], name: str) -> Any:
     )
 
 
-def unpacked(value: Any, arrays: dict[str, Any]) -> Any:
-    """What `packed` was given."""
+def unpacked(value: Any, arrays: dict[str, Any], depth: int = _DEEPEST) -> Any:
+    """What `packed` was given; what no `packed` gives is an InvalidInput."""
+    if depth == 0:
+        raise InvalidInput(f"values must be nested at most {_DEEPEST} deep. The file is damaged.")
     if isinstance(value, list):
-        return [unpacked(v, arrays) for v in value]
+        return [unpacked(v, arrays, depth - 1) for v in value]
     if not isinstance(value, dict):
         return value
     if "array" in value:
@@ -67,11 +70,65 @@ def unpacked(value: Any, arrays: dict[str, Any]) -> Any:
     if "labels" in value:
         return np.array(value["labels"], dtype=object if value["object"] else None)
     if "kind" in value:
-        inside = {n: unpacked(v, arrays) for n, v in value["fields"].items()}
-        return _KINDS[value["kind"]](**inside)
+        inside = {n: unpacked(v, arrays, depth - 1) for n, v in value["fields"].items()}
+        return made(_KINDS[value["kind"]], inside)
     if "tuple" in value:
-        return tuple(unpacked(v, arrays) for v in value["tuple"])
-    return {k: unpacked(v, arrays) for k, v in value["dict"].items()}
+        return tuple(unpacked(v, arrays, depth - 1) for v in value["tuple"])
+    return {k: unpacked(v, arrays, depth - 1) for k, v in value["dict"].items()}
+
+
+def made(kind: Any, found: dict[str, Any]) -> Any:
+    """A value of a class from fields that a file holds, each of the type that it must have."""
+    known = _annotations(kind)
+    if set(found) != set(known):
+        raise InvalidInput(f"a {kind.__name__} must have {sorted(known)}, got {sorted(found)}.")
+    for name, annotation in known.items():
+        if not _fits(found[name], annotation):
+            raise InvalidInput(
+                f"{name} of a {kind.__name__} must be {annotation}, got "
+                f"{type(found[name]).__name__}. The file is damaged."
+            )
+    return kind(**found)
+
+
+def _annotations(kind: Any) -> dict[str, str]:
+    if is_dataclass(kind):
+        return {field.name: str(field.type) for field in fields(kind)}
+    return {
+        name: getattr(given, "__forward_arg__", str(given))
+        for name, given in kind.__annotations__.items()
+    }
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    """Whether a value is of a type, as the source spells it."""
+    if annotation.endswith("]"):  # of a tuple or a list; a union within has no meaning of its own
+        outer, _, inner = annotation[:-1].partition("[")
+        if outer == "tuple" and inner.endswith(", ..."):
+            inner = inner.removesuffix(", ...")
+            return isinstance(value, tuple) and all(_fits(v, inner) for v in value)
+        return isinstance(value, {"tuple": tuple, "list": list, "dict": dict}[outer])
+    if " | " in annotation:
+        return any(_fits(value, part) for part in annotation.split(" | "))
+    if annotation in _TYPES:
+        return _TYPES[annotation](value)
+    return type(value).__name__ in _KINDS  # of a protocol, or what stands in for a class
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
+
+
+_TYPES: dict[str, Any] = {
+    "Any": lambda value: True,
+    "None": lambda value: value is None,
+    "bool": lambda value: isinstance(value, bool),
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "float": _is_number,
+    "str": lambda value: isinstance(value, str),
+    "Array": lambda value: isinstance(value, np.ndarray),
+    "FloatArray": lambda value: isinstance(value, np.ndarray) and value.dtype.kind == "f",
+}
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -113,8 +113,9 @@ class Model:
                 "Reshape it, or build the network for that shape."
             )
         try:
+            theta: Any = jax.eval_shape(lambda: jnp.zeros((1, self.size)))
             given = jax.eval_shape(
-                lambda theta: self.network.outputs(Points(theta), x[:1]), jnp.zeros((1, self.size))
+                lambda theta: self.network.outputs(Points(theta), x[:1]), theta
             ).shape[-1]
         except InvalidInput:
             raise

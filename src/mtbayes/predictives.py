@@ -40,6 +40,8 @@ class ClassPredictive(NamedTuple):
     """log of the mean over members of their probabilities, [n, C]."""
     aleatoric: Array
     """Mean over members of their entropies, [n]: doubt that more data would not remove."""
+    trusted: Array | None = None
+    """Of training rows, whether the target is known to be right, [n]."""
 
     @property
     def row_axis(self) -> int:
@@ -122,6 +124,8 @@ class GaussianPredictive(NamedTuple):
     """The members' means, [S, n]."""
     stds: Array
     """The members' standard deviations, [S, n]."""
+    trusted: Array | None = None
+    """Of training rows, whether the target is known to be right, [n]."""
 
     @property
     def row_axis(self) -> int:
@@ -168,8 +172,12 @@ class GaussianPredictive(NamedTuple):
 
     @property
     def std(self) -> FloatArray:
-        """Standard deviation of the mixture, [n]."""
-        return np.sqrt(self.variance)
+        """Standard deviation of the mixture, [n]; a number also where its square is none."""
+        off = _double(self.means) - self.mean
+        size = np.maximum(np.abs(off).max(axis=0), np.max(self.stds, axis=0))
+        unit = np.ldexp(1.0, np.clip(np.frexp(size)[1], -1000, 1000))  # costs no digit
+        squares = np.square(_double(self.stds) / unit) + np.square(off / unit)
+        return unit * np.sqrt(squares.mean(axis=0))
 
     def log_prob(self, y: Any) -> FloatArray:
         """Log density at y: a number, [n], or [n, k] for k points in each row."""
@@ -290,3 +298,8 @@ def in_order(parts: list[Any], group: Array) -> Any:
     axis = parts[0].row_axis
     place = np.argsort(np.argsort(group, kind="stable"), kind="stable")
     return jax.tree.map(lambda *each: np.concatenate(each, axis).take(place, axis), *parts)
+
+
+def beside_trust(predictive: Any, trusted: Array | None) -> Any:
+    """The predictive of rows of which some targets are known to be right, [n] whether."""
+    return predictive if trusted is None else predictive._replace(trusted=trusted)

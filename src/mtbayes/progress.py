@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 
@@ -46,6 +47,27 @@ def part(callback: Callback, begin: float, share: float, words: str | None = Non
         )
 
     return hear
+
+
+def beside(callback: Callback, count: int) -> list[Callback]:
+    """Callbacks for equal parts of work that go on at the same time, in threads too.
+
+    >>> first, second = beside(lambda p: print(p.share), 2)
+    >>> first(Progress(0.5)); second(Progress(1.0))
+    0.25
+    0.75
+    """
+    shares, lock = [0.0] * count, Lock()
+
+    def own(i: int) -> Callback:
+        def hear(p: Progress) -> None:
+            with lock:
+                shares[i] = p.share
+                callback(p._replace(share=sum(shares) / count))
+
+        return hear
+
+    return [own(i) for i in range(count)]
 
 
 @contextmanager

@@ -54,12 +54,14 @@ class Rows(NamedTuple):
     """Rows of data, their targets, and how often each counts: arrays with rows along one axis.
 
     x: [n, ...]; y: [n]; weight: [n], or [n, K] where each of K modes has weights of its own
+    trusted: [n], whether each target is known to be right; None where that is known of none
     """
 
     x: Array
     y: Array
     weight: Array
+    trusted: Array | None = None
 
     def take(self, which: Any) -> Rows:
         """Some of them, by a slice or by their numbers."""
-        return Rows(*(v[which] for v in self))
+        return Rows(*(None if v is None else v[which] for v in self))

@@ -26,4 +26,5 @@ def folder(tmp_path, monkeypatch):
 
 
 def whole(stream):
-    return Rows(*map(np.concatenate, zip(*stream.blocks(), strict=True)))
+    blocks = (block[:3] for block in stream.blocks())
+    return Rows(*map(np.concatenate, zip(*blocks, strict=True)))

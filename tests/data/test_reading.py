@@ -1,6 +1,8 @@
 """Files of all sorts: what they hold, or one clear line."""
 
 import gzip
+import os
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +45,8 @@ def file(tmp_path):
         (gzip.compress(b'a,b\n1,"x,y"\n2,\n', mtime=0), "small.csv.gz"),
         ("a\tb\n1\tx,y\n2\t\n".encode("utf-16"), "excel.txt"),
         ('a,b\n1,"x,y"\n2,', "no_last_line_end.csv"),
+        ("sep=;\na;b\n1;x,y\n2;\n", "excel.csv"),
+        ('"sep=^"\r\na^b\r\n1^x,y\r\n2^\r\n', "odd.csv"),
     ],
 )
 def test_all_ways_to_write_the_same_table(file, content, name):
@@ -116,6 +120,9 @@ GARBAGE = np.random.default_rng(0).integers(0, 256, 5000).astype(np.uint8).tobyt
         (b"ARROW1 and nothing", "cut.feather", "reading it stopped"),
         (gzip.compress(b"a,b\n1,2\n" * 1000, mtime=0)[:-20], "cut.csv.gz", "reading it stopped"),
         ("a,b\n1,2\n1,2,3\n", "ragged.csv", "Row #3: Expected 2 columns, got 3"),
+        ('a,b\n1,2\n3,"4\n5,6\n', "open.csv", "mark in line 3 that is never closed"),
+        ('a,b\n1,2\n3,"', "open_end.csv", "mark in line 3 that is never closed"),
+        ('a,b\n1,é\n3,"4\n'.encode("latin-1"), "open_latin.csv", "line 3 that is never closed"),
     ],
 )
 def test_what_is_no_table_is_refused_in_a_line(file, content, name, said):
@@ -123,6 +130,36 @@ def test_what_is_no_table_is_refused_in_a_line(file, content, name, said):
         open_table(file(content, name)).table()
     assert name in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_quotation_mark_within_a_cell_opens_nothing(file):
+    assert rows(file('a,b\n1,5" pipe\n')) == [{"a": "1", "b": '5" pipe'}]
+
+
+def test_the_line_of_a_row_counts_what_is_no_row(file):
+    source = open_table(file('sep=;\na;b\n1;2\n\n3;"two\nlines"\n5;6\n'))
+    assert [source.where(i) for i in range(3)] == ["line 3", "line 5", "line 7"]
+
+
+def test_a_pipe_is_read_like_a_file(tmp_path, file):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    content = b"a,b\n" + b"1,2\n" * 50_000
+    writer = threading.Thread(target=path.write_bytes, args=(content,))
+    writer.start()
+    source = open_table(path)
+    writer.join()
+    assert source.table() == open_table(file(content)).table()
+    assert source.path == path
+
+
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_PATIENCE", 0.0)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="pipe into which nobody writes"):
+        open_table(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="device"):
+        open_table("/dev/zero")
 
 
 def test_what_is_no_file(tmp_path):

@@ -1,13 +1,13 @@
 """Tables as numbers: kinds, gaps, levels, and what is left out."""
 
 import json
-from collections import Counter
 from datetime import date, datetime
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from mtbayes.data.coder import Seen
 from mtbayes.data.schema import Schema, learn_table
 from mtbayes.errors import InvalidInput
 
@@ -65,8 +65,8 @@ def test_what_is_used_and_what_is_left_out(table):
 
 
 def test_rows_become_the_numbers_that_features_name(table):
-    schema, strays = schema_of(table), Counter()
-    x = schema.code(table, strays=strays)
+    schema, seen = schema_of(table), Seen.nothing()
+    x = schema.code(table, seen=seen)
     median = np.median([20 + i % 13 for i in ORDER if i % 7])
     np.testing.assert_array_equal(x[:, 0], np.where(ORDER % 7 == 0, median, 20 + ORDER % 13))
     np.testing.assert_array_equal(x[:, 1], ORDER % 7 == 0)
@@ -74,7 +74,7 @@ def test_rows_become_the_numbers_that_features_name(table):
     np.testing.assert_array_equal(x[:, 2:5].sum(axis=1), 1)
     np.testing.assert_array_equal(x[:, 5], ORDER % 2 == 0)
     np.testing.assert_array_equal(np.flatnonzero(x[:, 7]), [4])
-    assert strays == {"x": 1}
+    assert seen.strays == {"x": 1}
 
 
 def test_columns_are_found_by_name(table):
@@ -157,19 +157,13 @@ def test_american_dates_where_a_day_is_above_12():
     assert learned(values).columns[0].style == "%m/%d/%Y"
 
 
-def test_a_comma_may_be_the_decimal_sign():
-    values = texts([f"1.{i:03d},5" for i in ORDER])
-    schema = learned(values, decimal=",")
-    np.testing.assert_array_equal(code(schema, values, decimal=",")[:, 0], 1000.5 + ORDER)
-
-
 def test_infinite_and_unreadable_cells_are_missing():
     schema = learned(texts([*ORDER[:-1] ** 2, "inf"]))
-    strays = Counter()
-    found = code(schema, texts(["4", "much", "-1e3"]), strays=strays)
+    seen = Seen.nothing()
+    found = code(schema, texts(["4", "much", "-1e3"]), seen=seen)
     fill = np.median(ORDER[:-1] ** 2)
     np.testing.assert_array_equal(found, [[4, 0], [fill, 1], [-1000, 0]])
-    assert strays == {"v": 1}
+    assert seen.strays == {"v": 1}
 
 
 def test_a_column_of_another_type_is_refused():
@@ -199,7 +193,63 @@ def test_targets_of_whole_numbers_are_numbers_again():
     found = schema_of(table).targets(table)
     np.testing.assert_array_equal(found.y, [10, 9] * 20)
     assert found.y.dtype.kind == "i"
+    with pytest.raises(InvalidInput, match="'09' in row 2"):
+        schema_of(table).targets(pa.table({"y": texts([10, "09"])}))
     np.testing.assert_array_equal(found.kept, ORDER % 3 < 2)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["01", "1", "001"],
+        [2**53, 2**53 + 1, 2**53 + 2],
+        [10**20, 10**20 + 1, -(10**20)],
+        ["1.0", "1", "1.00"],
+        [" 7 ", "7.5", "x"],
+    ],
+)
+def test_labels_are_what_the_file_says(labels):
+    given = texts(labels * 20)
+    table = pa.table({"v": np.sqrt(ORDER), "y": given})
+    schema, coded = learn_table(table, "y", "classes")
+    assert [str(v) for v in coded.y] == [str(v).strip() for v in given.to_pylist()]
+    assert len(np.unique(coded.y)) == 3
+    np.testing.assert_array_equal(schema.targets(table).y, coded.y)
+
+
+def test_labels_of_a_typed_file_are_exact():
+    big = [2**53, 2**53 + 1] * 30
+    coded = learn_table(pa.table({"v": np.sqrt(ORDER), "y": big}), "y", "classes")[1]
+    assert coded.y.tolist() == big
+    unsigned = pa.array([2**64 - 1, 2**64 - 2] * 30, pa.uint64())
+    coded = learn_table(pa.table({"v": np.sqrt(ORDER), "y": unsigned}), "y", "classes")[1]
+    assert coded.y.tolist() == [str(v) for v in unsigned.to_pylist()]
+
+
+def test_labels_that_are_one_number_in_two_spellings_are_told():
+    table = pa.table({"v": np.sqrt(ORDER), "y": texts(["01", "1", "2"] * 20)})
+    assert "'01' and '1'" in learn_table(table, "y", "classes")[1].notes[0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.nulls(N),
+        pa.array([[1, 2]] * N),
+        pa.array([b"a", b"b"] * 30),
+        pa.array([{"a": 1}] * N),
+    ],
+)
+def test_a_target_that_is_no_number_and_no_text_is_refused(values):
+    with pytest.raises(InvalidInput, match=r"must hold (numbers or text|values)"):
+        learn_table(pa.table({"v": np.sqrt(ORDER), "y": values}), "y")
+
+
+def test_new_levels_are_named_with_the_number_of_their_rows():
+    schema, seen = learned(texts(["u"] * 30 + ["v"] * 26 + ["w", "x", "z", None])), Seen.nothing()
+    code(schema, texts(["u", "w", "new", "new", None, "newer"]), seen=seen)
+    code(schema, texts(["new"]), seen=seen)
+    assert seen.new == {"v": {"new": 3, "newer": 1}}
 
 
 def test_learned_rows_are_those_that_the_schema_codes(table):
@@ -207,12 +257,12 @@ def test_learned_rows_are_those_that_the_schema_codes(table):
     gaps = texts([None if i % 9 == 0 else "ba"[i % 2] for i in ORDER])
     table = table.append_column("day", days).set_column(8, "y", gaps)
     schema, coded = learn_table(table, "y")
-    targets, strays = schema.targets(table), Counter()
+    targets, seen = schema.targets(table), Seen.nothing()
     kept = table.filter(pa.array(targets.kept))
-    np.testing.assert_array_equal(coded.x, schema.code(kept, strays=strays))
+    np.testing.assert_array_equal(coded.x, schema.code(kept, seen=seen))
     np.testing.assert_array_equal(coded.y, targets.y)
     np.testing.assert_array_equal(coded.kept, ORDER % 9 > 0)
-    assert coded.strays == strays == {"x": 1}
+    assert coded.seen.strays == seen.strays == {"x": 1}
 
 
 def test_rows_without_a_target_teach_no_schema():

@@ -23,7 +23,7 @@ class TestSources:
         assert len(stream) == N
         assert [piece.rows for piece in stream.pieces] == [64] * 5 + [30, 10] + [64] * 10
         assert stream.names == ("a", "b", "c")
-        x, y, weight = whole(stream)
+        x, y, weight, _ = whole(stream)
         np.testing.assert_array_equal(x, X)
         np.testing.assert_array_equal(y, ROW)
         np.testing.assert_array_equal(weight, ROW % 3 + 0.5)
@@ -73,7 +73,7 @@ class TestSources:
         assert is_streamed(source)
         stream = open_stream(source, "row")
         for _ in range(2):  # an iterator too can be gone through again
-            x, y, weight = whole(stream)
+            x, y, weight, _ = whole(stream)
             np.testing.assert_array_equal(x, X)
             np.testing.assert_array_equal(y, ROW)
             np.testing.assert_array_equal(weight, 1)
@@ -84,7 +84,7 @@ class TestSources:
         ds.write_dataset(table, tmp_path, format="parquet", partitioning=part)
         stream = open_stream(tmp_path, "row", "w")
         assert stream.names == ("a", "b", "c", "year")
-        x, y, _ = whole(stream)
+        x, y, *_ = whole(stream)
         np.testing.assert_array_equal(np.sort(y), ROW)
         np.testing.assert_array_equal(x[:, 3], 2020 + y % 2)
         np.testing.assert_allclose(x[:, :3], X[y])

@@ -48,9 +48,9 @@ def test_a_pipeline_codes_categories_and_fills_gaps():
     table = X[["length"]].assign(shop=np.resize(["a", "b", "b"], N))
     table.loc[3, "length"] = np.nan
     with pytest.raises(InvalidInput, match="OneHotEncoder"):
-        RobustClassifier(**QUICK).fit(table, Y)
+        RobustClassifier(**QUICK).fit(table.to_numpy(), Y)
     with pytest.raises(ValueError, match="imputer"):
-        RobustClassifier(**QUICK).fit(table.drop(columns="shop"), Y)
+        RobustClassifier(**QUICK).fit(table[["length"]].to_numpy(), Y)
     columns = ColumnTransformer(
         [
             ("numbers", SimpleImputer(), ["length"]),

@@ -149,7 +149,7 @@ def test_files_give_the_same_predictions_and_refuse_what_is_not_theirs(fitted, w
     path.write_bytes(pickle.dumps(fitted))
     with pytest.raises(InvalidInput, match="not written by mtbayes"):
         mtbayes.load(path)
-    path.write_bytes(whole.replace(b'"version":"2"', b'"version":"9"'))
+    path.write_bytes(whole.replace(b'"version":"3"', b'"version":"9"'))
     with pytest.raises(InvalidInput, match="version 9"):
         mtbayes.load(path)
     with pytest.raises(InvalidInput, match="saved estimator"):

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, strategies
 from hypothesis.extra.numpy import arrays
 
-from mtbayes.fitting.rows import distinct
+from mtbayes.fitting.rows import distinct, in_copies
 
 NUMBERS = strategies.sampled_from([-1e300, -2.0, -1e-300, -0.0, 0.0, 1e-300, 1.0, 3.0, 1e300])
 
@@ -34,3 +34,10 @@ def test_images_keep_their_shape():
     rows, inverse = distinct(x, np.zeros(3), np.ones(3))
     assert rows.x.shape == (2, 3, 4)
     np.testing.assert_array_equal(rows.x[inverse], x)
+
+
+def test_a_copy_of_a_trusted_row_is_trusted():
+    x, trusted = np.array([[2.0], [1.0], [2.0]]), np.array([True, False, False])
+    rows, inverse = in_copies(*distinct(x, np.zeros(3), np.ones(3), trusted))
+    np.testing.assert_array_equal(rows.trusted, [False, True, True])
+    np.testing.assert_array_equal(rows.trusted[inverse], [True, False, True])

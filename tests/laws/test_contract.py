@@ -95,3 +95,26 @@ def test_laws_beside_several_predictives_are_as_many(make):
     several = law.beside_all([predictive, predictive], y, np.ones(N))
     assert [type(each) for each in several] == [kind, kind]
     assert several[0].epsilon == several[1].epsilon == pytest.approx(law.epsilon)
+
+
+@pytest.mark.parametrize("make", [labels, targets])
+def test_rows_that_are_trusted_count_as_good(make):
+    law, predictive, y = make()
+    weight, known = np.ones(N), predictive._replace(trusted=TOUCHED)
+    plain, told = law.fit(predictive, y, weight), law.fit(known, y, weight)
+    assert plain.epsilon > 0.1
+    assert told.epsilon < 0.02  # all that is wrong is vouched for
+    np.testing.assert_array_equal(told.outlier_probability(known, y)[TOUCHED], 0)
+    np.testing.assert_array_equal(
+        told.outlier_probability(known, y)[~TOUCHED],
+        told.outlier_probability(predictive, y)[~TOUCHED],
+    )
+    # A row that is good for certain is explained by (1 - ε) times the predictive.
+    np.testing.assert_allclose(
+        told.score(known, y)[TOUCHED],
+        np.log(1 - told.epsilon) + told.good(known, y)[TOUCHED],
+        rtol=1e-6,
+    )
+    assert (
+        told.contamination(known, y, weight).high < plain.contamination(predictive, y, weight).low
+    )

@@ -63,7 +63,7 @@ def test_interval_narrows_as_the_root_of_the_rows_and_widens_with_the_level():
         p, y, _ = labels(rng, n, 3, 0.2)
         law = WrongLabels.fit(p, y, np.ones(n))
         for level in (0.68, 0.95):
-            found = law.contamination(p, y, np.ones(n), level)
+            found = law.profiled(p, y, np.ones(n), level)
             width[n, level] = found.value - found.low
     assert width[500, 0.95] / width[8000, 0.95] == pytest.approx(4, rel=0.2)
     ratio = stats.norm.ppf(0.975) / stats.norm.ppf(0.84)

@@ -56,14 +56,14 @@ def test_walked_boosting_agrees_with_lightgbm(classes):
     rows, new = rows_of(classes=classes)
     fold = np.arange(len(rows.y)) % 2
     learner, grown = BoostingLearner(classes), []
-    grow = BoostingLearner._grown
+    plant = BoostingLearner._planted
 
     def kept(self, *args):
-        grown.append(grow(self, *args))
+        grown.append(plant(self, *args))
         return grown[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BoostingLearner, "_grown", kept)
+        patch.setattr(BoostingLearner, "_planted", kept)
         state = learner.crossed(rows, fold, 1.0, KEY).state()
     found = learner.predictive(state, new, KEY)
     rounds = len(state.group) // (2 * max(1, classes if classes > 2 else 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mtbayes.commands.apply import apply
 from mtbayes.commands.audit import audit
 from mtbayes.commands.cache import cache
 from mtbayes.commands.certify import certify
@@ -12,9 +13,11 @@ from mtbayes.commands.fit import fit
 from mtbayes.commands.predict import predict
 from mtbayes.commands.report import report
 from mtbayes.commands.reproduce import demo, reproduce
+from mtbayes.commands.review import review
 
 
 def register(app: Any) -> None:
     """Put the commands into the command `mtbayes`."""
-    for command in (fit, predict, audit, certify, compare, report, reproduce, demo, cache):
+    data = (fit, predict, audit, review, apply, certify, compare, report)
+    for command in (*data, reproduce, demo, cache):
         app.command()(command)

@@ -16,17 +16,18 @@ from mtbayes.commands.screen import (
     Screen,
     open_share,
     percent,
+    shown,
     usage,
 )
 
 if TYPE_CHECKING:
     from mtbayes.commands.audited import Audited
-    from mtbayes.tables.model import TableModel, TableRows
+    from mtbayes.tables.model import Settings, TableModel, TableRows
 
 
 def audit(
     data: options.Data,
-    target: options.Target,
+    target: options.TargetOrNone = None,
     out: Annotated[
         Path | None,
         options.out("All rows, ranked, as CSV, Parquet or Feather; DATA-audit.csv if none."),
@@ -44,6 +45,14 @@ def audit(
         ),
     ] = False,
     show: Annotated[int, typer.Option(min=0, help="Rows on the screen.")] = 20,
+    images: Annotated[
+        str | None, typer.Option(help="The column of DATA that holds paths of images.")
+    ] = None,
+    embed: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings of images, .npy, a row each in the order of their paths."),
+    ] = None,
+    safe_cells: options.SafeCells = False,
     task: options.Task = None,
     learner: options.Learner = "auto",
     t: options.T = "auto",
@@ -62,6 +71,8 @@ def audit(
     is read as it is needed: a random 50,000 rows are learned from, all are judged, and --out has
     them in the order of the files.
 
+    A folder with a subfolder of images for each class needs no --target.
+
     Example: mtbayes audit houses.csv --target price --expect 0.1
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
@@ -69,12 +80,31 @@ def audit(
         path = new_file(out or Path(f"{stem(data)}-audit.csv"), force, TABLES)
         from mtbayes.commands.large import is_large, judge_all, learn_sample
         from mtbayes.commands.learning import learn, opened
+        from mtbayes.data.photos import is_folder_of_images
         from mtbayes.tables.model import Settings
 
         # The harm that a row does is told by gradients.
         learner = "network" if influence and learner == "auto" else learner
         settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)
+        if images is not None or is_folder_of_images(data):
+            new_file(path.with_suffix(".html"), force)
+            _photos(
+                screen,
+                data,
+                target,
+                images,
+                embed,
+                settings,
+                path,
+                resume,
+                expect,
+                show,
+                safe_cells,
+            )
+            return
+        if target is None:
+            raise BadUsage("--target must name the column to learn, got none. Add --target NAME.")
         source = opened(screen, data)
         large = is_large(source)
         if large and influence:
@@ -85,11 +115,42 @@ def audit(
         with unfinished(path, resume) as done:
             if large:
                 learned = learn_sample(screen, source, target, task, settings, done)
-                found = judge_all(screen, source, *learned, path, expect, show)
+                found = judge_all(screen, source, *learned, path, expect, show, safe=safe_cells)
             else:
                 model, rows = learn(screen, source, target, task, settings, done)
-                found = _audited(model, rows, path, expect, show, influence=influence)
+                found = _audited(
+                    model, rows, path, expect, show, influence=influence, safe=safe_cells
+                )
         _show(screen, found, path, expect)
+
+
+def _photos(
+    screen: Screen,
+    data: Path,
+    target: str | None,
+    images: str | None,
+    embed: Path | None,
+    settings: Settings,
+    path: Path,
+    resume: bool,
+    expect: float | None,
+    show: int,
+    safe: bool,
+) -> None:
+    """Images in folders, or at paths in a table."""
+    from mtbayes.commands.learning import opened
+    from mtbayes.commands.photos import audit_photos, labelled_in
+    from mtbayes.data.photos import in_folders
+
+    if images is None:
+        labelled = in_folders(data)
+    elif target is None:
+        raise BadUsage("--target must name the column of labels beside --images, got none.")
+    else:
+        labelled = labelled_in(opened(screen, data).table(), images, target, data.parent)
+    with unfinished(path, resume) as done:
+        found = audit_photos(screen, labelled, embed, settings, done, path, expect, show, safe=safe)
+    _show(screen, found, path, expect)
 
 
 def _audited(
@@ -100,20 +161,23 @@ def _audited(
     show: int,
     *,
     influence: bool,
+    safe: bool,
 ) -> Audited:
     """Rows in memory, ranked in a file."""
     import pyarrow as pa
 
     from mtbayes.commands.audited import Audited, beside
     from mtbayes.tables.findings import findings, records, with_influence
+    from mtbayes.tables.words import with_words
 
     judged = model.estimator.fitted_.training
-    found, trusted = findings(model, rows.y, judged, expect), None
+    found = with_words(model, rows, findings(model, rows.y, judged, expect))
+    trusted = None
     if influence:
         found, trusted = with_influence(model, rows, found)
     ranked = [{"rank": i} | r for i, r in enumerate(records(found, rows.place), 1)]
     own = rows.table.take(pa.array(found.order))
-    with writer(path) as write:
+    with writer(path, safe=safe) as write:
         for batch in beside(ranked, own).to_batches(max_chunksize=2**16):
             write(batch)
     wrong = model.estimator.contamination_
@@ -127,10 +191,12 @@ def _show(screen: Screen, found: Audited, path: Path, expect: float | None) -> N
     names = ["row", "probability", "given", "suggested", "influence", "why"]
     if found.trusted is None:
         names.remove("influence")
+    if found.suspects and "path" in found.suspects[0]:
+        names[0] = "path"
     table = Table(*names, box=None, pad_edge=False)
     for record in found.suspects:
-        shown = record | {"probability": percent(record["probability"])}
-        table.add_row(*(_cell(shown[name]) for name in names))
+        told = record | {"probability": percent(record["probability"])}
+        table.add_row(*(_cell(told[name]) for name in names))
     wrong = found.wrong
     screen.line()
     screen.line(
@@ -163,4 +229,4 @@ def _show(screen: Screen, found: Audited, path: Path, expect: float | None) -> N
 def _cell(value: Any) -> str:
     from rich.markup import escape
 
-    return escape(f"{value:g}" if isinstance(value, float) else str(value))
+    return escape(shown(f"{value:g}" if isinstance(value, float) else str(value)))

@@ -9,7 +9,14 @@ import typer
 
 from mtbayes.commands import options
 from mtbayes.commands.outputs import new_file, stem, unfinished
-from mtbayes.commands.screen import GOES_ON, MERELY_UNUSUAL, Screen, percent, usage
+from mtbayes.commands.screen import (
+    GOES_ON,
+    MERELY_UNUSUAL,
+    BadUsage,
+    Screen,
+    percent,
+    usage,
+)
 
 if TYPE_CHECKING:
     from mtbayes.tables.model import TableModel
@@ -20,6 +27,10 @@ def fit(
     target: options.Target,
     model: Annotated[
         Path | None, typer.Option(help="The model's file; DATA's name with .mtb if none.")
+    ] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(help="DATA.review.jsonl: what was decided in a review is certain."),
     ] = None,
     task: options.Task = None,
     learner: options.Learner = "auto",
@@ -47,9 +58,15 @@ def fit(
         settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)
         source = opened(screen, data)
+        large = is_large(source)
+        if large and review is not None:
+            raise BadUsage(
+                f"review must be left out for {data}, whose rows are read as they are needed. "
+                "Write the clean file with `mtbayes apply`, and fit that."
+            )
         with unfinished(path, resume) as done:
-            how = learn_large if is_large(source) else learn
-            learned, rows = how(screen, source, target, task, settings, done)
+            what = (screen, source, target, task, settings, done)
+            learned, rows = learn_large(*what) if large else learn(*what, review)
             learned.save(path)
         found = summary(learned, rows)
         _show(screen, found, learned, data, path)

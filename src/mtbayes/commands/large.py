@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mtbayes.commands.audited import Audited, beside
-from mtbayes.commands.learning import aloud, check_task, note_strays, rows_of
+from mtbayes.commands.learning import after, aloud, check_task, note_seen, rows_of
 from mtbayes.commands.outputs import writer
 from mtbayes.commands.screen import Screen, usage
+from mtbayes.data.coder import Seen, Where
 from mtbayes.data.schema import Schema, check_target, learn_table
-from mtbayes.data.sources import open_stream
+from mtbayes.data.sources import BLOCK, open_stream
 from mtbayes.errors import InvalidInput
 from mtbayes.fitting import streamed
 from mtbayes.progress import Progress, bar
@@ -47,16 +47,18 @@ def learn_large(
         screen.note(f"{gone} rows without a {target!r} are left out")
         dataset = dataset.filter(has_target)
     count = dataset.count_rows()
-    schema, _ = learn_table(dataset.take(pa.array(_some(count, settings))), target, task)
+    drawn = _some(count, settings)
+    schema, _ = learn_table(taken(dataset, drawn), target, task, _among(source, drawn))
     estimator = settings.estimator(schema.task, verbose=screen.bars)
     estimator.fit(
         open_stream(dataset, target, decode=lambda batch: coded(schema, batch)),
         None,
         checkpoint=done.folder,
     )
-    rows = rows_of(screen, source, schema, dataset.take(pa.array(estimator.sampled_)))
-    kept = _with_target(source, target) if gone else np.arange(count)
-    rows = rows._replace(place=1 + kept[estimator.sampled_])
+    which = estimator.sampled_
+    table = taken(dataset, which)
+    rows = rows_of(screen, source, schema, table, _among(source, which))
+    rows = rows._replace(place=1 + (_with_target(source, target)[which] if gone else which))
     screen.line(aloud(schema, rows.y, guessed=task is None))
     screen.line(
         f"Rows: {count:,} of {len(source.dataset.files)} files, read as they were needed. t, the "
@@ -84,9 +86,10 @@ def learn_sample(
     usage(check_target, source.names, target)
     count = source.dataset.count_rows()
     chosen = _some(count, settings)
-    table = source.dataset.take(pa.array(chosen))
-    schema, _ = learn_table(table, target, task)
-    sample = rows_of(screen, source, schema, table)
+    table = taken(source.dataset, chosen)
+    where = _among(source, chosen)
+    schema, _ = learn_table(table, target, task, where)
+    sample = rows_of(screen, source, schema, table, where)
     screen.line(aloud(schema, sample.y, guessed=task is None))
     screen.line(f"Learning from {len(sample.y):,} of {count:,} rows, drawn at random.")
     estimator = settings.estimator(schema.task, verbose=screen.bars)
@@ -103,22 +106,25 @@ def judge_all(
     path: Path,
     expect: float | None,
     show: int,
+    *,
+    safe: bool,
 ) -> Audited:
     """Judge all rows and write them as they come; `fitted` are those of the sample.
 
     Rows of the sample are judged by the fits that chose t, which have not seen them; all others by
     the final fit, which has not seen them either.
     """
-    schema, strays = model.schema, Counter[str]()
+    schema, seen = model.schema, Seen.nothing()
     begin = judged = likely = 0
     heads: list[tuple[tuple[float, float], int, dict[str, Any]]] = []
-    with writer(path) as write, bar("judging", shown=screen.bars) as callback:
+    with writer(path, safe=safe) as write, bar("judging", shown=screen.bars) as callback:
         for batch in source.batches():
-            targets = schema.targets(batch)
+            where = after(source, begin)
+            targets = schema.targets(batch, where=where)
             place = begin + np.flatnonzero(targets.kept)
             begin += batch.num_rows
             if len(place):
-                x = schema.code(batch, strays=strays)[targets.kept]
+                x = schema.code(batch, where=where, seen=seen)[targets.kept]
                 known = np.isin(place, fitted)
                 among = np.where(known, np.searchsorted(fitted, place), -1)
                 said = beside_fitted(model, x, targets.y, among)
@@ -132,12 +138,31 @@ def judge_all(
                     write(part)
                 judged, likely = judged + len(place), likely + int((found.probability > 0.5).sum())
             callback(Progress(begin / (source.rows or begin)))
-    note_strays(screen, strays)
+    note_seen(screen, seen)
     if judged < begin:
         screen.note(f"{begin - judged} rows without a readable {schema.target!r} are left out")
     suspects = [{"rank": i} | record for i, (_, _, record) in enumerate(heads, 1)]
     wrong = model.estimator.contamination_
     return Audited(schema.task, "in the order of the files", judged, wrong, likely, suspects)
+
+
+def taken(dataset: Any, which: Array) -> Any:
+    """Rows by their numbers from 0, upwards; little more than a batch is held beside them.
+
+    `Dataset.take` reads many files ahead: hundreds of megabytes of ten million rows.
+    """
+    parts, begin = [], 0
+    for batch in dataset.to_batches(batch_size=BLOCK, batch_readahead=1, fragment_readahead=1):
+        first, last = np.searchsorted(which, [begin, begin + batch.num_rows])
+        if first < last:
+            parts.append(batch.take(pa.array(which[first:last] - begin)))
+        begin += batch.num_rows
+    return pa.Table.from_batches(parts, dataset.schema)
+
+
+def _among(source: Source, drawn: Array) -> Where:
+    """Which row of the files is meant, by its place among those that were drawn."""
+    return lambda place: source.where(int(drawn[place]))
 
 
 def _with_target(source: Source, target: str) -> Any:

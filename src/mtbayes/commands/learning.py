@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mtbayes.commands.screen import BadUsage, Screen, usage
+from mtbayes.data.coder import Seen, Where, places
 from mtbayes.data.reading import Source, open_table
 from mtbayes.data.schema import TASKS, Coded, Schema, check_target, learn_table
 from mtbayes.errors import InvalidInput
+from mtbayes.reviewing.applying import certain_rows, missing
+from mtbayes.reviewing.decisions import read_decisions
 from mtbayes.tables.model import Settings, TableModel, TableRows, mark
 from mtbayes.types import Array
 
 
 def learn(
-    screen: Screen, source: Source, target: str, task: str | None, settings: Settings, done: Any
+    screen: Screen,
+    source: Source,
+    target: str,
+    task: str | None,
+    settings: Settings,
+    done: Any,
+    review: Path | None = None,
 ) -> tuple[TableModel, TableRows]:
-    """Fit a file whose rows fit in memory; what is guessed and left out is said aloud."""
+    """Fit a file whose rows fit in memory; what is guessed and left out is said aloud.
+
+    review: decisions about some of the rows, which are then certain
+    """
     schema, rows = read_file(screen, source, target, task)
+    trusted = None
+    if review is not None:
+        rows, trusted = _reviewed(screen, source, schema, rows, review)
     estimator = settings.estimator(schema.task, verbose=screen.bars)
-    estimator.fit(rows.x, rows.y, checkpoint=done.folder)
+    estimator.fit(rows.x, rows.y, trusted=trusted, checkpoint=done.folder)
     return TableModel(estimator, schema, mark(rows)), rows
+
+
+def _reviewed(
+    screen: Screen, source: Source, schema: Schema, rows: TableRows, path: Path
+) -> tuple[TableRows, Array]:
+    """Rows as a review has left them, and which of them are certain."""
+    about, decisions = read_decisions(path)
+    if about != schema.target:
+        raise BadUsage(
+            f"review must hold decisions about {schema.target!r}, got some about {about!r}. Name "
+            "another target, or another review."
+        )
+    rows, certain, gone = certain_rows(schema, rows, decisions)
+    if gone:
+        screen.note(missing(source.path, gone, len(decisions)))
+    dropped = sum(decision.action == "drop" for decision in decisions.values())
+    screen.line(f"From the review: {int(certain.sum())} rows are certain, {dropped} were dropped.")
+    return rows, certain
 
 
 def read_file(
@@ -33,7 +65,7 @@ def read_file(
     check_task(task)
     usage(check_target, source.names, target)
     table = source.table()
-    schema, coded = learn_table(table, target, task, source.decimal)
+    schema, coded = learn_table(table, target, task, source.where)
     rows = _kept(screen, schema, table, coded)
     screen.line(aloud(schema, rows.y, guessed=task is None))
     return schema, rows
@@ -45,7 +77,9 @@ def _kept(screen: Screen, schema: Schema, table: Any, coded: Coded) -> TableRows
         gone = int((~coded.kept).sum())
         screen.note(f"{gone} rows without a readable {schema.target!r} are left out")
         table = table.filter(coded.kept)
-    note_strays(screen, coded.strays)
+    note_seen(screen, coded.seen)
+    for note in coded.notes:
+        screen.note(note)
     return TableRows(table, 1 + np.flatnonzero(coded.kept), coded.x, coded.y)
 
 
@@ -65,23 +99,37 @@ def opened(screen: Screen, path: Path) -> Source:
     return source
 
 
-def rows_of(screen: Screen, source: Source, schema: Schema, table: Any = None) -> TableRows:
-    """All rows of a file that have a target, as numbers."""
+def rows_of(
+    screen: Screen, source: Source, schema: Schema, table: Any = None, where: Where | None = None
+) -> TableRows:
+    """All rows of a file that have a target, as numbers.
+
+    table: some of its rows; where: tells a person which of the file's rows each of them is
+    """
     schema.check(source.names, target=True)
-    table = source.table() if table is None else table
-    targets = schema.targets(table, decimal=source.decimal)
+    table, where = source.table() if table is None else table, where or source.where
+    targets = schema.targets(table, where=where)
     if not targets.kept.any():
         raise InvalidInput(f"{schema.target!r} must hold values, got none. Name another target.")
     kept = table if targets.kept.all() else table.filter(targets.kept)
-    strays: Counter[str] = Counter()
-    x = schema.code(kept, decimal=source.decimal, strays=strays)
-    return _kept(screen, schema, table, Coded(x, *targets, strays))
+    seen = Seen.nothing()
+    x = schema.code(kept, where=places(where, targets.kept), seen=seen)
+    return _kept(screen, schema, table, Coded(x, *targets, seen))
 
 
-def note_strays(screen: Screen, strays: Counter[str]) -> None:
-    """Say which cells were taken for missing."""
-    for name, count in strays.items():
+def after(source: Source, rows: int) -> Where:
+    """Which row of a file is meant, by its place behind so many others."""
+    return lambda place: source.where(rows + place)
+
+
+def note_seen(screen: Screen, seen: Seen) -> None:
+    """Say which cells were taken for missing, and which levels the model does not know."""
+    for name, count in seen.strays.items():
         screen.note(f"{count} cells of {name!r} cannot be read and count as missing")
+    for name, levels in seen.new.items():
+        some = ", ".join(f"{level!r} ({count})" for level, count in levels.most_common(5))
+        more = f" and {len(levels) - 5} more" if len(levels) > 5 else ""
+        screen.note(f"{levels.total()} rows have a {name!r} that no fitted row had: {some}{more}")
 
 
 def aloud(schema: Schema, y: Array, *, guessed: bool) -> str:

@@ -26,10 +26,17 @@ def _columns(ctx: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
+def _seed(value: int) -> int:
+    """A seed that random numbers can start from."""
+    if not 0 <= value < 2**31:
+        raise typer.BadParameter(f"it must lie from 0 to 2147483647, got {value}. 0 is usual.")
+    return value
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors alone.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over files that exist.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Equal seeds give equal results.")]
+Seed = Annotated[int, typer.Option(callback=_seed, help="Equal seeds give equal results.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 Data = Annotated[
     Path,
@@ -37,6 +44,9 @@ Data = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
 Target = Annotated[str, typer.Option(help="The column to learn.", autocompletion=_columns)]
+TargetOrNone = Annotated[
+    str | None, typer.Option("--target", help="The column to learn.", autocompletion=_columns)
+]
 Task = Annotated[
     str | None, typer.Option(help="classes or number; guessed from the target if left out.")
 ]
@@ -48,4 +58,11 @@ M = Annotated[
     str, typer.Option("--m", help="Size of the ensemble that is trained as one, or auto.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where Ctrl-C stopped.")]
+SafeCells = Annotated[
+    bool,
+    typer.Option(
+        "--safe-cells",
+        help="Put ' before cells of CSV that a spreadsheet would take for formulas (= + - @).",
+    ),
+]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the rows; by their number if none.")]

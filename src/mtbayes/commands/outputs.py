@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from mtbayes._files import Unfinished, atomic
-from mtbayes.commands.screen import BadUsage
+from mtbayes.commands.screen import BadUsage, shown
+from mtbayes.commands.screen import as_json as line_of_json
+
+try:
+    import fcntl
+except ImportError:  # where there is none, two commands are told apart by their outputs alone
+    fcntl = None  # type: ignore[assignment]
 
 TABLES = (".csv", ".parquet", ".feather", ".arrow")
 """Endings of files that can be written."""
@@ -32,7 +37,7 @@ def new_file(path: Path, force: bool, endings: tuple[str, ...] = ()) -> Path:
             f"output must be a new file, but {path} exists. Add --force to write over it, or name "
             "another."
         )
-    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    parent = _folder(path)
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise BadUsage(
             f"output must be in a folder that can be written, got {path}. Choose another folder."
@@ -40,14 +45,39 @@ def new_file(path: Path, force: bool, endings: tuple[str, ...] = ()) -> Path:
     return path
 
 
+def _folder(path: Path) -> Path:
+    """The nearest folder above a path that there is."""
+    return next(folder for folder in path.absolute().parents if folder.exists())
+
+
 @contextmanager
 def unfinished(path: Path, resume: bool) -> Iterator[Unfinished]:
     """The folder beside an output that keeps what is done; cleared when the block ends well."""
     work = Unfinished(path.with_name(f"{path.name}.partial"))
-    if not resume:
+    with _claimed(path):
+        if not resume:
+            work.clear()
+        yield work
         work.clear()
-    yield work
-    work.clear()
+
+
+@contextmanager
+def _claimed(path: Path) -> Iterator[None]:
+    """No other command writes to this path meanwhile; a claim ends with its process."""
+    lock = _folder(path) / f".{path.name}.lock"
+    with lock.open("w") as file:
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadUsage(
+                f"output must not be written by two commands at once, but another one is at work "
+                f"on {path}. Wait for it, or name another output."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def stem(path: Path) -> str:
@@ -60,19 +90,26 @@ def stem(path: Path) -> str:
 
 
 @contextmanager
-def writer(out: Path | None, *, as_json: bool = False) -> Iterator[Callable[[Any], None]]:
-    """What takes record batches: a file that appears when it is whole, or the screen."""
+def writer(
+    out: Path | None, *, as_json: bool = False, safe: bool = False
+) -> Iterator[Callable[[Any], None]]:
+    """What takes record batches: a file that appears when it is whole, or the screen.
+
+    safe: whether cells of CSV that a spreadsheet would take for formulas are marked as text
+    """
     if out is None:
-        yield from (_json_lines() if as_json else _arrow(sys.stdout.buffer, ".csv"))
+        yield from (_json_lines() if as_json else _arrow(sys.stdout.buffer, ".csv", safe))
         sys.stdout.flush()  # here, where a reader that went away is heard of
     else:
         with atomic(out) as temporary:
-            yield from _arrow(str(temporary), out.suffix.lower())
+            yield from _arrow(str(temporary), out.suffix.lower(), safe)
 
 
-def _arrow(sink: Any, ending: str) -> Iterator[Callable[[Any], None]]:
+def _arrow(sink: Any, ending: str, safe: bool) -> Iterator[Callable[[Any], None]]:
     import pyarrow.csv
     import pyarrow.parquet
+
+    from mtbayes.data.safe import safe_cells
 
     kinds = {
         ".parquet": pyarrow.parquet.ParquetWriter,
@@ -81,7 +118,13 @@ def _arrow(sink: Any, ending: str) -> Iterator[Callable[[Any], None]]:
     }
     made: list[Any] = []
 
+    text = ending not in kinds
+
     def write(batch: Any) -> None:
+        if text and safe:
+            batch = safe_cells(batch)
+        if text and sys.stdout.isatty() and not isinstance(sink, str):
+            batch = _printable(batch)
         if not made:
             made.append(kinds.get(ending, pyarrow.csv.CSVWriter)(sink, batch.schema))
         made[0].write_batch(batch)
@@ -93,9 +136,22 @@ def _arrow(sink: Any, ending: str) -> Iterator[Callable[[Any], None]]:
             writer.close()
 
 
+def _printable(batch: Any) -> Any:
+    """A record batch whose text does nothing to a terminal."""
+    import pyarrow as pa
+
+    columns = [
+        pa.array([None if v is None else shown(v) for v in column.to_pylist()], pa.string())
+        if pa.types.is_string(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=[shown(n) for n in batch.schema.names])
+
+
 def _json_lines() -> Iterator[Callable[[Any], None]]:
     def write(batch: Any) -> None:
         for row in batch.to_pylist():
-            sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+            sys.stdout.write(line_of_json(row) + "\n")
 
     yield write

@@ -121,7 +121,7 @@ def _model(screen: Screen, path: Path, data: Path, out: Path, seed: int) -> None
         judged, seen = judge(model, rows)
         callback(Progress(0.1))
         files = path, data
-        facts = gather(model, rows, judged, seen, files, source.decimal, seed, callback)
+        facts = gather(model, rows, judged, seen, files, seed, callback)
         _write(out, page(facts))
     fitted = int(seen.sum())
     screen.line(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
 import time
 import warnings
@@ -65,7 +67,7 @@ class Screen:
             self._fail(_in_a_line(error), 1)
 
     def _fail(self, message: str, code: int) -> NoReturn:
-        self.err.print(f"mtbayes: {message.strip()}", soft_wrap=True, markup=False)
+        self.err.print(shown(f"mtbayes: {message.strip()}"), soft_wrap=True, markup=False)
         raise typer.Exit(code) from None
 
     @property
@@ -82,12 +84,12 @@ class Screen:
         """Something that a person should know, and that stops nothing."""
         self.notes.append(text)
         if self.bars:
-            self.err.print(f"Note: {text}.", soft_wrap=True, markup=False)
+            self.err.print(shown(f"Note: {text}."), soft_wrap=True, markup=False)
 
     def line(self, text: str = "") -> None:
         """A line of the summary."""
         if self.bars:
-            self.out.print(text, soft_wrap=True, markup=False)
+            self.out.print(shown(text), soft_wrap=True, markup=False)
 
     def table(self, table: Any) -> None:
         """A table of the summary, or what else rich can show."""
@@ -98,15 +100,46 @@ class Screen:
         """The same for machines."""
         if self.as_json:
             whole = found | {"seconds": self.seconds, "notes": self.notes}
-            self.out.file.write(json.dumps(whole, ensure_ascii=False, default=_plain) + "\n")
+            self.out.file.write(as_json(whole) + "\n")
+
+
+def shown(text: str) -> str:
+    r"""Text that does nothing to a terminal: signs that are no letters are spelled out.
+
+    >>> shown("red\x1b[2J")
+    'red\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def as_json(value: Any) -> str:
+    """One line of JSON; what is no number, such as an infinite one, is null.
+
+    >>> as_json({"a": [1, float("inf")]})
+    '{"a": [1, null]}'
+    """
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)
+    """Numbers, text, lists and dicts alone."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def _in_a_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "the disk is full, and nothing was written. Make room, or choose another folder."
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"cannot use {error.filename}: {error.strerror}. Choose another file or folder."
     return " ".join(str(error).split())
 

@@ -9,7 +9,7 @@ numbers into text.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
@@ -17,15 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mtbayes import _check
+from mtbayes._values import storable
+from mtbayes.data import dates, numerals
 from mtbayes.data.reading import MISSING
 from mtbayes.types import FloatArray
 
 _READABLE = 0.95  # of the cells, for a column of text to be of a kind
 _COMMON = 5  # rows of a level that gets a column of its own
 _LEVELS = 50
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_RARE = 2000  # levels without a column of their own that are remembered
 _TRUTHS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
-_DATES = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 _YEAR = 365.2425
 
 
@@ -44,6 +46,16 @@ class Kind(Protocol):
     def code(self, cells: Cells) -> tuple[FloatArray, int]:
         """A column as numbers [n, k], and how many cells could not be read."""
 
+    def contradiction(self, cells: Cells) -> int | None:
+        """The first cell that is spelled in another style than the column was; None if none is."""
+
+    def new(self, cells: Cells) -> Counter[str]:
+        """Values that were never seen, and how many cells have each."""
+
+    @property
+    def spelling(self) -> str:
+        """In what style text must be, in words."""
+
 
 def is_text(values: Any) -> bool:
     """Whether a column's cells are text."""
@@ -53,11 +65,12 @@ def is_text(values: Any) -> bool:
 class Cells:
     """A column of a table, read as text or numbers when first asked, and once.
 
-    values: an Arrow array; decimal: the sign between whole and part beside "."
+    values: an Arrow array
+    decimal: the sign before the decimals of numbers in text; style: of dates in text
     """
 
-    def __init__(self, values: Any, decimal: str = ".") -> None:
-        self.values, self.decimal = values, decimal
+    def __init__(self, values: Any, decimal: str = numerals.POINT, style: str = "") -> None:
+        self.values, self.decimal, self.style = values, decimal, style
 
     def __len__(self) -> int:
         return len(self.values)
@@ -88,16 +101,7 @@ class Cells:
     def _numbers(self) -> tuple[FloatArray, int] | None:
         kind, strays = self.type, 0
         if self.is_text:
-            given = len(self.text) - self.text.null_count
-            plain = self.text
-            if self.decimal == "," and pc.any(pc.match_substring(plain, ",")).as_py():
-                plain = pc.replace_substring(pc.replace_substring(plain, ".", ""), ",", ".")
-            try:
-                found = pc.cast(plain, pa.float64())
-            except pa.ArrowInvalid:
-                plain = pc.if_else(pc.match_substring_regex(plain, _NUMBER), plain, None)
-                found = pc.cast(plain, pa.float64())
-            strays = given - (len(found) - found.null_count)
+            found, strays = numerals.read(self.text, self.decimal)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             found = pc.cast(self.values, pa.float64(), safe=False)
         else:
@@ -141,11 +145,45 @@ class _Plain:
         found, strays = self.read(cells)
         return _filled(found, self.fill, self.gaps), strays
 
+    def contradiction(self, cells: Cells) -> int | None:
+        """There is one style alone."""
 
+    spelling: ClassVar[str] = ""
+
+    def new(self, cells: Cells) -> Counter[str]:
+        """Any value may come."""
+        return Counter()
+
+
+@storable
+@dataclass(frozen=True)
 class Number(_Plain):
-    """Numbers, or their text; gaps are filled with the median."""
+    """Numbers, or their text; gaps are filled with the median.
 
+    decimal: the sign before decimals in text
+    """
+
+    decimal: str = numerals.POINT
     kind: ClassVar[str] = "number"
+
+    def __post_init__(self) -> None:
+        _check.known("decimal", self.decimal, list(numerals.NAMES))
+
+    @property
+    def spelling(self) -> str:  # type: ignore[override]
+        """Its decimal sign."""
+        return f"numbers with a decimal {numerals.NAMES[self.decimal]}"
+
+    @classmethod
+    def learn(cls, name: str, cells: Cells) -> Self:
+        """From a column of which nearly all cells can be read."""
+        return replace(super().learn(name, cells), decimal=cells.decimal)
+
+    def contradiction(self, cells: Cells) -> int | None:
+        """The first number in text whose decimals stand behind the other sign."""
+        if not cells.is_text:
+            return None
+        return numerals.contradiction(cells.text, self.decimal, cells.numbers()[0])
 
     @staticmethod
     def read(cells: Cells) -> tuple[FloatArray, int]:
@@ -153,6 +191,7 @@ class Number(_Plain):
         return cells.numbers()
 
 
+@storable
 class Boolean(_Plain):
     """Truths, or true and false, yes and no, as 0 and 1; gaps become the more common one."""
 
@@ -177,6 +216,7 @@ class Boolean(_Plain):
         return float(np.nanmean(found) >= 0.5)
 
 
+@storable
 @dataclass(frozen=True)
 class Date:
     """Days from `origin` (their median, in days since 1970), and the season on a circle."""
@@ -187,6 +227,14 @@ class Date:
     gaps: bool
     kind: ClassVar[str] = "date"
 
+    def __post_init__(self) -> None:
+        _check.known("style", self.style, list(dates.STYLES))
+
+    @property
+    def spelling(self) -> str:
+        """The order of day, month and year."""
+        return f"dates as {dates.words(self.style)}"
+
     @staticmethod
     def read(cells: Cells, style: str) -> tuple[FloatArray, int]:
         """Days since 1970 with NaN, and how many cells could not be read."""
@@ -195,32 +243,27 @@ class Date:
                 raise Unfit
             stamps = pc.cast(cells.values, pa.timestamp("us"), safe=False)
             return _float(pc.cast(stamps, pa.int64())) / 86400e6, 0
-        words = cells.text
-        days = pc.strptime(
-            pc.replace_substring_regex(words, r"[T ].*$", ""),
-            format=style,
-            unit="s",
-            error_is_null=True,
-        )
-        clock = pc.extract_regex(words, r"[T ](?P<h>\d{1,2}):(?P<m>\d{2})")
-        hours, minutes = (
-            np.nan_to_num(_float(pc.cast(pc.struct_field(clock, part), pa.float64())))
-            for part in "hm"
-        )
-        found = _float(pc.cast(days, pa.int64())) / 86400 + hours / 24 + minutes / 1440
-        return found, days.null_count - words.null_count
+        return dates.read(cells.text, style)
 
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Date:
-        """From a column of dates, or of text in the first style that reads it."""
-        for style in _DATES:
-            found, strays = cls.read(cells, style)
-            try:
-                _enough(found, strays)
-            except Unfit:
-                continue
-            return cls(name, style, float(np.nanmedian(found)), bool(np.isnan(found).any()))
-        raise Unfit
+        """From a column of dates, or of text in a style that was found in it."""
+        if cells.is_text and not cells.style:
+            raise Unfit
+        style = cells.style or dates.STYLES[0]
+        found, strays = cls.read(cells, style)
+        _enough(found, strays)
+        return cls(name, style, float(np.nanmedian(found)), bool(np.isnan(found).any()))
+
+    def contradiction(self, cells: Cells) -> int | None:
+        """The first date in text with day and month the other way round."""
+        if not cells.is_text:
+            return None
+        return dates.contradiction(cells.text, self.style, self.read(cells, self.style)[0])
+
+    def new(self, cells: Cells) -> Counter[str]:
+        """Any day may come."""
+        return Counter()
 
     def features(self) -> list[str]:
         """Days, the season's two coordinates, and whether it was missing."""
@@ -236,15 +279,21 @@ class Date:
         return np.concatenate([days[:, :1], season, days[:, 1:]], axis=1), strays
 
 
+@storable
 @dataclass(frozen=True)
 class Category:
-    """Levels with a column each; all others share one if there were `others`."""
+    """Levels with a column each; all others share one if there were `others`.
+
+    rare: those others, unless they are too many to be remembered
+    """
 
     name: str
     levels: tuple[str, ...]
     others: bool
     gaps: bool
+    rare: tuple[str, ...] = ()
     kind: ClassVar[str] = "category"
+    spelling: ClassVar[str] = ""
 
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Category:
@@ -258,7 +307,21 @@ class Category:
         levels = [(v, n) for v, n in counts.most_common(_LEVELS) if n >= _COMMON]
         if 2 * sum(n for _, n in levels) < given:
             raise Unfit(f"text with {len(counts)} different values in {given} rows")
-        return cls(name, tuple(v for v, _ in levels), len(levels) < len(counts), gaps > 0)
+        common = tuple(v for v, _ in levels)
+        rare = tuple(v for v in counts if v not in set(common))
+        return cls(name, common, bool(rare), gaps > 0, rare if len(rare) <= _RARE else ())
+
+    def contradiction(self, cells: Cells) -> int | None:
+        """Text is as it is."""
+
+    def new(self, cells: Cells) -> Counter[str]:
+        """Levels that no fitted row had."""
+        if self.others and not self.rare:
+            return Counter()
+        known = pa.array([*self.levels, *self.rare], pa.string())
+        strange = pc.drop_null(cells.text.filter(pc.invert(pc.is_in(cells.text, known))))
+        found = pc.value_counts(strange).flatten()
+        return Counter(dict(zip(*(v.to_pylist() for v in found), strict=True)))
 
     def features(self) -> list[str]:
         """A name for each level."""
@@ -277,38 +340,6 @@ class Category:
         if self.gaps:
             parts.append(missing[:, None])
         return np.concatenate(parts, axis=1).astype(float), 0
-
-
-KINDS: dict[str, Any] = {kind.kind: kind for kind in (Boolean, Number, Date, Category)}
-"""By name, in the order in which a column is tried."""
-
-
-def learned(name: str, cells: Cells) -> Kind:
-    """The kind of a column; Unfit with the reason if it is worth nothing."""
-    values = cells.values
-    if pa.types.is_null(values.type) or values.null_count == len(values):
-        raise Unfit("empty")
-    if pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
-        raise Unfit(f"cells of type {values.type}")
-    if values.null_count == 0 and pc.count_distinct(values).as_py() == 1:
-        raise Unfit("the same in every row")
-    for kind in KINDS.values():
-        try:
-            found: Kind = kind.learn(name, cells)
-        except Unfit:
-            if kind is Category:
-                raise
-        else:
-            return found
-    raise AssertionError
-
-
-def counts_rows(cells: Cells) -> bool:
-    """Whether a column of numbers is 1, 2, 3 ... in whatever order."""
-    found, strays = cells.numbers()
-    if strays or np.isnan(found).any() or len(found) < 3:
-        return False
-    return bool(np.array_equal(np.sort(found), found.min() + np.arange(len(found))))
 
 
 def _enough(found: FloatArray, strays: int) -> None:

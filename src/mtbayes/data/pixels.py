@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mtbayes.data.kinds import Cells, Number, Unfit
+from mtbayes.data.coder import cells_of
+from mtbayes.data.kinds import Number, Unfit
+from mtbayes.data.numerals import POINT
 from mtbayes.data.schema import Schema
 from mtbayes.types import FloatArray
 
@@ -34,7 +36,7 @@ def pixel_columns(schema: Schema) -> list[str] | None:
     return sorted(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
 
 
-def images(table: Any, schema: Schema, decimal: str = ".") -> FloatArray | None:
+def images(table: Any, schema: Schema) -> FloatArray | None:
     """Rows as images [n, side, side]; None where columns are no pixels.
 
     Neighbours in an image are alike: where they differ nearly as much as any two columns, 64
@@ -43,9 +45,10 @@ def images(table: Any, schema: Schema, decimal: str = ".") -> FloatArray | None:
     names = pixel_columns(schema)
     if names is None or not set(names) <= set(table.column_names):
         return None
-    columns = [table.column(name).combine_chunks() for name in names]
+    decimals = schema.coder.decimals
+    columns = [cells_of(table.column(name), decimals.get(name, POINT)) for name in names]
     try:
-        found = np.stack([Cells(values, decimal).numbers()[0] for values in columns], axis=1)
+        found = np.stack([cells.numbers()[0] for cells in columns], axis=1)
     except Unfit:
         return None
     side = round(len(names) ** 0.5)

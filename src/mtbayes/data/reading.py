@@ -1,16 +1,21 @@
 """Tables in files, as Arrow record batches: CSV and its kin, Parquet, Feather; gzip inside or not.
 
 What a file is, is told by its first bytes and not by its name. Cells of a text file stay text here:
-the columns' kinds are settled once, for a whole file, in `frames`.
+the columns' kinds are settled once, for a whole file, in `coder`.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import os
+import re
+import select
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,6 +35,8 @@ MISSING = (
 _HEAD = 2**16  # bytes that tell what a file is
 _BLOCK = 2**22  # bytes of a text file in one batch
 _BATCH = 2**16  # rows of a Parquet file in one batch
+_PATIENCE = 10.0  # seconds for a pipe's first byte
+_SEPARATOR = re.compile(r'"?sep=(.)"?\s*\r?\n')  # as Excel writes and reads
 _DELIMITERS = ",;\t|"
 _ENDINGS = {".tsv": "\t", ".tab": "\t"}
 _FORMATS = "CSV, TSV, Parquet or Feather, or one of these texts in gzip"
@@ -42,7 +49,6 @@ class Source:
     names: of the columns, no two alike
     notes: what a reader should know about how the file was read
     batches: starts to read; batches of rows come in the order of the file
-    decimal: the sign between whole and part that its numbers may have beside "."
     rows: how many there are, or about so many; None if nobody knows before reading
     dataset: the same as a `pyarrow.dataset.Dataset`, where it is Parquet or Feather
     """
@@ -51,9 +57,10 @@ class Source:
     names: tuple[str, ...]
     batches: Callable[[], Iterator[pa.RecordBatch]]
     notes: tuple[str, ...] = ()
-    decimal: str = "."
     rows: int | None = None
     dataset: Any = None
+    lines: Callable[[int], int] | None = None
+    """Of a text: the line at which a row begins, both from 1."""
 
     def table(self) -> pa.Table:
         """All rows; there must be some."""
@@ -61,6 +68,10 @@ class Source:
         if not batches:
             _refuse(self.path, "has a header and no rows", "Look how it was made.")
         return pa.Table.from_batches(batches)
+
+    def where(self, place: int) -> str:
+        """Which row is meant, by its place from 0: the line of a text, or its number."""
+        return f"row {place + 1}" if self.lines is None else f"line {self.lines(place + 1)}"
 
 
 def open_table(path: Any) -> Source:
@@ -70,6 +81,10 @@ def open_table(path: Any) -> Source:
         raise InvalidInput(f"file must exist, got {path}. Look for a misspelt name or folder.")
     if path.is_dir():
         return _folder(path)
+    if path.is_fifo():
+        return _piped(path)
+    if not path.is_file():
+        _refuse(path, "is a device or a socket", "Name a file, or send its bytes through a pipe.")
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -81,6 +96,31 @@ def open_table(path: Any) -> Source:
         if head.startswith(magic):
             return opened(path)
     return _text(path, None)
+
+
+def _piped(path: Path) -> Source:
+    """What comes through a pipe, kept in a temporary file that goes when the table goes."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # which would wait for a writer
+    try:
+        if not select.select([descriptor], [], [], _PATIENCE)[0]:
+            _refuse(path, "is a pipe into which nobody writes", "Name a file, or start the writer.")
+        os.set_blocking(descriptor, True)
+        copy = tempfile.NamedTemporaryFile(prefix="mtbayes-")  # noqa: SIM115
+        with os.fdopen(os.dup(descriptor), "rb") as pipe:
+            shutil.copyfileobj(pipe, copy)
+        copy.flush()
+    finally:
+        os.close(descriptor)
+    try:
+        source = open_table(copy.name)
+    except InvalidInput as error:
+        raise InvalidInput(str(error).replace(copy.name, str(path))) from None
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        assert copy  # kept, and so deleted with the last reader
+        yield from source.batches()
+
+    return replace(source, path=path, batches=batches)
 
 
 def _refuse(path: Path, what: str, remedy: str) -> NoReturn:
@@ -158,7 +198,7 @@ class _reading:
         pass
 
     def __exit__(self, kind: Any, error: Any, _: Any) -> None:
-        if isinstance(error, (pa.ArrowException, OSError, EOFError)):
+        if isinstance(error, (pa.ArrowException, OSError, EOFError, UnicodeError, csv.Error)):
             said = str(error).splitlines()[0][:300].rstrip(". ") if str(error) else kind.__name__
             raise InvalidInput(
                 f"{self.path} must be a whole table, but reading it stopped: {said}. Repair that "
@@ -180,6 +220,8 @@ class _Dialect:
     lines: int | None
     header: list[str]
     """Names of the columns; none where the header is longer than what was looked at."""
+    skip: int = 0
+    """Lines before the header."""
     notes: list[str] = field(default_factory=list)
 
     def open(self, kinds: dict[str, pa.DataType] | None = None) -> Any:
@@ -187,13 +229,49 @@ class _Dialect:
         return pa.csv.open_csv(
             pa.input_stream(str(self.path), compression=self.compression),
             read_options=pa.csv.ReadOptions(
-                encoding=self.encoding, block_size=_BLOCK, use_threads=False
+                encoding=self.encoding,
+                block_size=_BLOCK,
+                use_threads=False,
+                skip_rows=self.skip,
             ),
             parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
                 column_types=kinds, null_values=MISSING, strings_can_be_null=True
             ),
         )
+
+    def fields(self, *, strict: bool = False) -> Any:
+        """A reader of lists of cells that knows its line; slow, for what batches do not tell."""
+        stream = pa.input_stream(str(self.path), compression=self.compression)
+        text = io.TextIOWrapper(stream, encoding=self.encoding, newline="")
+        for _ in range(self.skip):
+            text.readline()
+        return csv.reader(text, delimiter=self.delimiter, strict=strict)
+
+    def line(self, row: int) -> int:
+        """The line at which a row begins, both from 1."""
+        reader, begin, count = self.fields(), 1, -1
+        with _reading(self.path):
+            for cells in reader:
+                count += bool(cells)
+                if count == row:
+                    break
+                begin = reader.line_num + 1
+        return self.skip + begin
+
+    def check_quotes(self) -> None:
+        """Refuse a quotation mark that is never closed, which swallows the rest of a file."""
+        reader, begin = self.fields(strict=True), 1
+        try:
+            for _ in reader:
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            if "end of data" in str(error):
+                _refuse(
+                    self.path,
+                    f"has a quotation mark in line {self.skip + begin} that is never closed",
+                    "Close it, or remove it.",
+                )
 
 
 def _text(path: Path, compression: str | None) -> Source:
@@ -208,22 +286,22 @@ def _text(path: Path, compression: str | None) -> Source:
             for batch in dialect.open(kinds):
                 yield batch.rename_columns(names)
 
-    decimal = "," if dialect.delimiter == ";" else "."
-    rows = None if dialect.lines is None else max(0, dialect.lines - 1)
-    return Source(path, names, batches, (*dialect.notes, *notes), decimal, rows)
+    rows = None if dialect.lines is None else max(0, dialect.lines - 1 - dialect.skip)
+    notes = (*dialect.notes, *notes)
+    return Source(path, names, batches, notes, rows, lines=dialect.line)
 
 
 def _dialect(path: Path, compression: str | None) -> _Dialect:
     with pa.input_stream(str(path), compression=compression) as stream:
         head = stream.read(_HEAD)
     notes: list[str] = []
-    lines = None
+    lines, odd = None, True
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
     elif b"\0" in head:
         _refuse(path, "holds bytes that no text has", "Look whether this is the file you meant.")
-    elif (lines := _lines_of_utf8(path, compression)) is not None:
-        encoding = "utf-8"
+    elif (found := _lines_of_utf8(path, compression)) is not None:
+        encoding, (lines, odd) = "utf-8", found
     else:
         encoding = "latin-1"
         notes.append("the file is not UTF-8; it was read as Latin-1, so look at its accents")
@@ -237,9 +315,15 @@ def _dialect(path: Path, compression: str | None) -> _Dialect:
     if len(head) < _HEAD and len(text.strip().splitlines()) == 1:
         _refuse(path, "has a header and no rows", "Look how it was made.")
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
-    delimiter = _ENDINGS.get(ending) or _delimiter(text)
+    told = _SEPARATOR.match(text)
+    text = text[told.end() :] if told else text
+    delimiter = told.group(1) if told else _ENDINGS.get(ending) or _delimiter(text)
     header = _header(text, delimiter) if len(head) < _HEAD or "\n" in text else []
-    return _Dialect(path, compression, encoding, delimiter, lines, header, notes)
+    skip = 1 if told else 0
+    dialect = _Dialect(path, compression, encoding, delimiter, lines, header, skip, notes)
+    if odd:
+        dialect.check_quotes()
+    return dialect
 
 
 def _header(text: str, delimiter: str) -> list[str]:
@@ -251,18 +335,19 @@ def _header(text: str, delimiter: str) -> list[str]:
         return []
 
 
-def _lines_of_utf8(path: Path, compression: str | None) -> int | None:
-    """How many lines a text has; None if it is not UTF-8."""
-    lines = 1
+def _lines_of_utf8(path: Path, compression: str | None) -> tuple[int, bool] | None:
+    """How many lines a text has, and whether its quotation marks are odd; None if not UTF-8."""
+    lines, quotes = 1, 0
     with pa.input_stream(str(path), compression=compression) as stream:
         try:
             reader = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             while part := reader.read(2**20):
                 lines += part.count("\n")
+                quotes += part.count('"')
                 last = part
         except UnicodeDecodeError:
             return None
-    return lines - last.endswith("\n")
+    return lines - last.endswith("\n"), quotes % 2 == 1
 
 
 def _delimiter(text: str) -> str:

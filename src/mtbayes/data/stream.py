@@ -206,7 +206,7 @@ def _joined(blocks: list[Rows]) -> Rows:
         raise InvalidInput(
             f"rows must all have one shape, got {shapes[0]} and {shapes[1]}. Pad or cut lists."
         )
-    return Rows(*(np.concatenate(each) for each in zip(*blocks, strict=True)))
+    return Rows(*(np.concatenate(each) for each in list(zip(*blocks, strict=True))[:3]))
 
 
 def _without(blocks: Iterator[Rows], count: int) -> Iterator[Rows]:

@@ -12,16 +12,21 @@ from typing import Any
 from mtbayes._files import read_arrays, write_arrays
 from mtbayes._values import packed, unpacked
 from mtbayes.errors import InvalidInput
+from mtbayes.estimators.restoring import restored
 
 
 def save(estimator: Any, path: Any, beside: Any = None) -> None:
     """Write a fitted estimator to one file, atomically; see `load`.
 
-    beside: anything that JSON holds, for `read` to give back
+    beside: numbers, text, lists, dicts and arrays, for `read` to give back
     """
     arrays: dict[str, Any] = {}
     state = {name: packed(value, arrays, name) for name, value in vars(estimator).items()}
-    settings = {"estimator": type(estimator).__name__, "state": state, "beside": beside}
+    settings = {
+        "estimator": type(estimator).__name__,
+        "state": state,
+        "beside": packed(beside, arrays, "beside"),
+    }
     write_arrays(Path(path), arrays, settings)
 
 
@@ -43,17 +48,17 @@ def read(path: Any) -> tuple[Any, Any]:
     except (FileNotFoundError, IsADirectoryError, TypeError) as error:
         raise InvalidInput(f"path must be a saved estimator, got {path}: {error}") from None
     name = settings.get("estimator")
-    if name not in ESTIMATORS:
+    if not isinstance(name, str) or name not in ESTIMATORS:
         raise InvalidInput(
             f"{path} must hold an estimator, got {name!r}. A checkpoint is read by "
             "fit(..., checkpoint=...)."
         )
-    estimator = ESTIMATORS[name]()
     try:
-        for key, value in settings["state"].items():
-            setattr(estimator, key, unpacked(value, arrays))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        state = {key: unpacked(value, arrays) for key, value in settings["state"].items()}
+        estimator = restored(ESTIMATORS[name](), state)
+        beside = unpacked(settings.get("beside"), arrays)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InvalidInput(
             f"{path} does not hold what a {name} needs ({error}). Save it anew."
         ) from None
-    return estimator, settings.get("beside")
+    return estimator, beside

@@ -13,11 +13,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
-from mtbayes.types import Array, FloatArray, Rows
+from mtbayes.types import Array, BoolArray, FloatArray, Rows
 
 # In scikit-learn's words.
 _TEXT = ("could not convert string", "bytes/strings")
 _AXES = "Found array with dim"
+_LARGE = 1e300
 _NO_LABEL = "y must hold a label for each row, got rows without one. Drop such rows first."
 # How the names of types of dates, times and durations begin in NumPy, pandas, Polars and Arrow.
 _DATES = re.compile("date|time|duration|period", re.IGNORECASE)
@@ -36,6 +37,7 @@ def checked(
             f"y must hold the targets themselves where X is in memory, got {options['y']!r}. Take "
             "that column out of X and give it as y; names are for data sets on disk."
         )
+    _refuse_masks(x, options.get("y"))
     if issparse(x):
         raise InvalidInput(
             "X must be dense, got a sparse matrix. Use X.toarray(), and in a pipeline "
@@ -66,13 +68,23 @@ def checked(
         if not any(words in str(error) for words in _TEXT):
             raise
         raise InvalidInput(
-            f"X must hold numbers, {error}. Code categories with "
-            "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer before this estimator."
+            f"X must hold numbers, {error}. Give a data frame, whose columns are coded for you, or "
+            "code categories with sklearn.preprocessing.OneHotEncoder before this estimator."
         ) from None
     rows, *rest = found if isinstance(found, tuple) else (found,)
     if rows.size == 0:
         raise InvalidInput(f"X must not be empty, got shape {rows.shape}. Look how it was made.")
     return rows, *(_numbers(y) if y_numeric else _labels(y) for y in rest)
+
+
+def _refuse_masks(*given: Any) -> None:
+    """NumPy's checks take what is under a mask for a value."""
+    for name, values in zip(("X", "y", "sample_weight"), given, strict=False):
+        if np.ma.is_masked(values):
+            raise InvalidInput(
+                f"{name} must have a value everywhere, got a masked array. Fill it with "
+                ".filled(...), or drop such rows."
+            )
 
 
 def _types(x: Any) -> list[Any]:
@@ -89,6 +101,27 @@ def _numbers(y: Array) -> FloatArray:
     return _check.finite("y", y, "Drop such rows first.")
 
 
+def check_size(y: FloatArray) -> None:
+    """Refuse targets whose spread no arithmetic can carry; a few wild ones among others are fine.
+
+    >>> check_size(np.array([1.0, 2.0, 1e308, 3.0]))
+    """
+    size = np.abs(y)
+    for wrong, side, remedy in (
+        (
+            np.quantile(size, 0.5, method="lower") > _LARGE,
+            f"at most {_LARGE:g}",
+            "Divide them first.",
+        ),
+        (0 < size.max(initial=0.0) < 1 / _LARGE, f"at least {1 / _LARGE:g}", "Multiply them."),
+    ):
+        if wrong:
+            raise InvalidInput(
+                f"y must hold numbers of {side}, got sizes from {size.min():g} to {size.max():g}. "
+                f"{remedy}"
+            )
+
+
 def _labels(y: Array) -> Array:
     if y.dtype == object and any(v is None or v != v for v in y):
         raise InvalidInput(_NO_LABEL)
@@ -97,6 +130,7 @@ def _labels(y: Array) -> Array:
 
 def weights(sample_weight: Any, x: Array) -> FloatArray:
     """sample_weight[n], ones where none is given."""
+    _refuse_masks(None, None, sample_weight)
     try:
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     except OverflowError as error:
@@ -107,3 +141,18 @@ def weights(sample_weight: Any, x: Array) -> FloatArray:
         raise InvalidInput("sample_weight must not be 0 for all rows. Weight 1 counts a row once.")
     _check.ordinary(total, "sample_weight's sum", "Weight 1 counts a row once.")
     return np.asarray(weight)
+
+
+def mask(trusted: Any, x: Array) -> BoolArray | None:
+    """trusted[n]: whether each row's target is known to be right; None where no row's is."""
+    if trusted is None:
+        return None
+    found = np.asarray(trusted)
+    whether = found.dtype == bool or (found.dtype.kind in "iuf" and np.isin(found, (0, 1)).all())
+    if found.shape != (len(x),) or not whether:
+        got = f"shape {found.shape}" if found.shape != (len(x),) else f"values of {found.dtype}"
+        raise InvalidInput(
+            f"trusted must say True or False of each of {len(x)} rows, got {got}. True is for a "
+            "row whose target is known to be right."
+        )
+    return found.astype(bool) if found.any() else None

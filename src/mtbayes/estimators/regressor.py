@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from mtbayes import _check
 from mtbayes.data.sources import is_streamed
+from mtbayes.estimators import inputs
 from mtbayes.estimators.base import shown
 from mtbayes.estimators.blocks import blocks_of, by_blocks
 from mtbayes.estimators.classifier import Outliers, Uncertainty
@@ -100,24 +101,31 @@ class RobustRegressor(RegressorMixin, Supervised):
         y: Any,
         sample_weight: Any = None,
         *,
+        trusted: Any = None,
         checkpoint: Any = None,
         mesh: Any = None,
     ) -> RobustRegressor:
         """Learn from rows X and targets y.
 
-        X: rows; or, where there are more than memory holds, a `pyarrow` data set, a path that it
-            opens or an iterator of record batches, with y and sample_weight the names of columns; a
-            `numpy.memmap`; or a `Stream` (docs/scale.md)
+        X: numbers, or a data frame of pandas, Polars or Arrow with text, categories, dates, gaps,
+            which are coded as `mtbayes fit` codes a file (docs/text.md). Where there are more rows
+            than memory holds: a `pyarrow` data set, a path that it opens or an iterator of record
+            batches, with y and sample_weight the names of columns; a `numpy.memmap`; or a `Stream`
+            (docs/scale.md)
         sample_weight: how often each row counts
+        trusted: [n], True for rows whose target is known to be right: none of them is called wrong,
+            and each is believed as at t = 1. Correct a target in y and mark it here
         checkpoint: a folder; a fit that was killed goes on from there
         mesh: a `jax.sharding.Mesh`, whose devices share the rows of each step
         """
-        self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh))
+        self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh), trusted)
         return self
 
     def checked_rows(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Rows and targets by scikit-learn's rules."""
         x, y = self.checked(x, y, reset=reset, y_numeric=True)
+        if reset:
+            inputs.check_size(y)
         return x, y
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:

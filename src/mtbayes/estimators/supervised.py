@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from mtbayes import _check
 from mtbayes.data.sources import is_streamed, open_stream
 from mtbayes.errors import InvalidInput
-from mtbayes.estimators import inputs
+from mtbayes.estimators import frames, inputs
 from mtbayes.estimators.base import Robust, is_auto, shown
 from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
 from mtbayes.fitting.certificate import Parts, certify, check_question
 from mtbayes.fitting.harm import Harm, harm, remember
-from mtbayes.fitting.pooling import FOLDS
 from mtbayes.fitting.units import Features, Given
 from mtbayes.learners import Place
 from mtbayes.learners.boosting import BoostingLearner
+from mtbayes.learners.folds import FOLDS
 from mtbayes.learners.forest import ForestLearner
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.learners.wrapped import Wrapped, check_wrapped
@@ -39,6 +39,10 @@ NETWORKS = ["mlp", "cnn"]
 LEARNERS = ["auto", "network", "linear", "trees"]
 POOL_PATH = (1.0, 0.5, 0.2)
 """Values of t of learners that are pooled; trees, which take longer, have the first and last."""
+EXTRA_TREES = ((1, True), (4, False))
+"""Rows in a leaf, at least, and whether a tree sees all rows, of extra trees to choose from."""
+TREE_CLASSES = 50
+"""Beyond which trees do not speak by themselves: each leaf says a number for every class."""
 LEAVES = (1, 4)
 """Rows in a leaf, at least, of forests to choose from."""
 WIDTHS = (1.0, 0.3)
@@ -118,15 +122,20 @@ class Supervised(Robust):
 
     # Fitting.
 
-    def _learn_from(self, x: Any, y: Any, sample_weight: Any, place: Place) -> None:
+    def _learn_from(self, x: Any, y: Any, sample_weight: Any, place: Place, trusted: Any) -> None:
         """Learn from rows in memory or elsewhere."""
         self.check_parameters()
         with self._bar() as callback:
             place = place._replace(callback=callback)
+            if trusted is not None and (is_streamed(x) or place.mesh is not None):
+                raise InvalidInput(
+                    "trusted must be left out for rows that are streamed or shared by the devices "
+                    "of a mesh. Give the rows in memory, and no mesh."
+                )
             if is_streamed(x):
                 self._learn_stream(x, y, sample_weight, place)
             else:
-                self.fitted_ = self.learned(x, y, sample_weight, place)
+                self.fitted_ = self.learned(x, y, sample_weight, place, trusted=trusted)
 
     def learned(
         self,
@@ -138,14 +147,16 @@ class Supervised(Robust):
         below: float | None = None,
         spread: bool = False,
         alone: bool = False,
+        trusted: Any = None,
     ) -> Fitted:
         """What is learned from rows in memory.
 
         below: which a chosen t must be; spread: whether modes must be more than points
         alone: whether a learner that can go on to more rows is needed, where that is left to us
+        trusted: whether each row's target is known to be right
         """
         x, y = self.checked_rows(x, y, reset=True)
-        rows = Rows(x, y, inputs.weights(sample_weight, x))
+        rows = Rows(x, y, inputs.weights(sample_weight, x), inputs.mask(trusted, x))
         before = self.fitted_ if self.warm_start and hasattr(self, "fitted_") else None
         labels = self._labels(y, classes)
         together = self._pools(place) and before is None
@@ -232,10 +243,12 @@ class Supervised(Robust):
         )
         if not isinstance(self.learner, str):
             return [Option(Wrapped(self.learner, classes), path)]
-        leaves = [ForestLearner("extra trees", classes, leaf) for leaf in LEAVES]
+        leaves = [ForestLearner("extra trees", classes, *each) for each in EXTRA_TREES]
         others = () if classes else (BoostingLearner(0, absolute=True),)
         boosting = Option(BoostingLearner(classes), few, others)
         trees = [Option(leaves[0], few, tuple(leaves[1:])), boosting]
+        if self.learner == "auto" and classes > TREE_CLASSES:
+            trees = []
         if self.learner == "trees":
             forests = [ForestLearner("forest", classes, leaf) for leaf in LEAVES]
             return [*trees, Option(forests[0], few, tuple(forests[1:]))]
@@ -377,15 +390,18 @@ class Supervised(Robust):
         key = jax.random.key(self._seed())
         own = clone(self).set_params(warm_start=False)
         rows, targets = own.checked_rows(X, y, reset=True)
+        coder = getattr(own, "coder_", None)  # of all rows, as of a file that was fitted before
         parts = Parts.of(rows, targets, prior_fraction, key)
         first = own.learned(
-            _safe_indexing(X, parts.learn),
+            _safe_indexing(X if coder is None else rows, parts.learn),
             _safe_indexing(y, parts.learn),
             below=1.0 if risk == "log_t" else None,
             spread=True,
         )
         bound = certify(first, rows, targets, parts, confidence, risk, of, key)
         own.fitted_ = bound.predictor
+        if coder is not None:
+            own.coder_ = coder
         return replace(bound, predictor=own)
 
     # Input.
@@ -396,6 +412,7 @@ class Supervised(Robust):
     def checked(self, x: Any, *targets: Any, reset: bool, **options: Any) -> Any:
         """X, or X and y, by scikit-learn's rules; images get an axis for their channels."""
         images = self._takes_images()
+        x = x if images else frames.coded(self, x, reset=reset)
         if targets:
             options["y"] = targets[0]
         rows, *rest = inputs.checked(self, x, images=images, reset=reset, **options)

@@ -18,6 +18,7 @@ from mtbayes.fitting.pooling import pool
 from mtbayes.fitting.rows import distinct, in_copies
 from mtbayes.laws import Law
 from mtbayes.learners import Place, Trained
+from mtbayes.predictives import beside_trust
 from mtbayes.types import Array, FloatArray, Rows
 
 __all__ = ["Fitted", "Judgement", "Option", "Units", "further", "learn"]
@@ -69,6 +70,7 @@ def learn(
     unseen = found and found.unseen
     if found is None:
         unseen = learner.predictive(trained.state, own.x, members_key)
+        unseen = beside_trust(unseen, own.trusted)
     known = law.none(own.y, own.weight) if found is None else found.law
     fitted = Fitted(
         learner,
@@ -139,7 +141,8 @@ def after(fitted: Fitted, trained: Trained, law: Law, unseen: Any, rows: Rows) -
 
 
 def _coded(rows: Rows, units: Units) -> Rows:
-    return Rows(units.features.apply(rows.x), units.targets.code(rows.y), rows.weight)
+    x, y = units.features.apply(rows.x), units.targets.code(rows.y)
+    return rows._replace(x=x, y=y)
 
 
 def _about_rows(fitted: Fitted, rows: Rows, own: Rows, place_of: Array, unseen: Any) -> Fitted:
@@ -169,4 +172,5 @@ def _pull(fitted: Fitted, said: Any, rows: Rows) -> FloatArray:
     said: of the rows by the fit, or, where it may know them by heart, by members without them
     """
     log_prob = said.log_prob(rows.y)
-    return np.exp((1 - fitted.t) * (log_prob - log_prob.max()))
+    found = np.exp((1 - fitted.t) * (log_prob - log_prob.max()))
+    return found if rows.trusted is None else np.where(rows.trusted, 1.0, found)

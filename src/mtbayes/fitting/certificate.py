@@ -362,7 +362,7 @@ def _with_members(bound: Bound, members: int) -> Bound:
 def _row_losses(evidence: Evidence) -> FloatArray:
     """The loss of each of the bound's rows, as the predictor is called."""
     predictor, y = evidence.predictor, evidence.y
-    found = predictor.law.calibrated(predictor.coded(evidence.x))
+    found = predictor.law.told(predictor.coded(evidence.x))
     if evidence.risk == "error":
         return (found.labels != y).astype(float)
     unknown = y < 0 if y.dtype.kind == "i" else np.zeros(len(y), bool)

@@ -18,7 +18,7 @@ import numpy as np
 
 from mtbayes.laws import Law
 from mtbayes.learners import Learner, Place, Speaker
-from mtbayes.predictives import in_order
+from mtbayes.predictives import beside_trust, in_order
 from mtbayes.types import Array, FloatArray, Rows
 
 # Data count as dirty where at least so many rows are wrong, with that confidence.
@@ -98,6 +98,7 @@ def choose(
         here = place.part(compared_share, 1 - compared_share)
         rest = learner.unseen(own, fold, range(looked, count), (t,), key, place=here)
         whole = in_order([whole, rest[0]], fold >= looked)
+    whole = beside_trust(whole, rows.trusted)
     return Choice(learner, t, own, law.fit(whole, rows.y, rows.weight), whole, table)
 
 
@@ -151,6 +152,8 @@ def best_of(
 
     alone: laws fitted beside each of them, where they are known
     """
+    if rows.trusted is not None:
+        unseen = [beside_trust(p, rows.trusted) for p in unseen]
     alone = alone or [law.fit(p, rows.y, rows.weight) for p in unseen]
     explained = [each.score(p, rows.y) @ rows.weight for each, p in zip(alone, unseen, strict=True)]
     laws = alone[int(np.argmax(explained))].beside_all(unseen, rows.y, rows.weight, alone)

@@ -111,7 +111,7 @@ class Fitted:
 
     def calibrated(self, x: Array) -> Any:
         """The predictive of a user's rows, in the learner's units."""
-        return self.law.calibrated(self.raw(x))
+        return self.law.told(self.raw(x))
 
     def judge(self, x: Array, y: Array) -> Judgement:
         """What is said of rows: which are wrong, and what they should be.
@@ -169,7 +169,7 @@ def judgement(law: Law, unseen: Any, y: Array, units: Units) -> Judgement:
     return Judgement(
         law.outlier_probability(unseen, y),
         law.at(0.5).outlier_probability(unseen, y),
-        units.targets.prediction(law.calibrated(unseen)),
+        units.targets.prediction(law.told(unseen)),
         units.targets.value(other),
         support,
     )

@@ -85,6 +85,11 @@ def harm(
             "X and y must be passed, the rows of `fit`: this estimator was loaded, copied or "
             "went on by partial_fit, and remembers none. After partial_fit fit all rows anew."
         )
+    if rows.trusted is not None:
+        raise InvalidInput(
+            "influence needs a fit that treats all rows alike, got one with trusted rows. Fit them "
+            "anew without trusted."
+        )
     problem = learner.problem(_coded(fitted, rows), fitted.t)
     found = influence(
         problem.model,
@@ -107,4 +112,5 @@ def harm(
 
 def _coded(fitted: Fitted, rows: Rows) -> Rows:
     units = fitted.units
-    return Rows(units.features.apply(rows.x), units.targets.code(rows.y), rows.weight)
+    x, y = units.features.apply(rows.x), units.targets.code(rows.y)
+    return rows._replace(x=x, y=y)

@@ -10,8 +10,11 @@ unseen rows best, wrong rows by the law that is fitted beside each learner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -19,11 +22,13 @@ import numpy as np
 from mtbayes.fitting.choice import CLEARLY, LEVEL, Candidate, Option, View, best_of, compared
 from mtbayes.laws import Law, mixture_shares
 from mtbayes.learners import Crossed, Crossing, Place
-from mtbayes.learners.folds import seed_of
+from mtbayes.learners.folds import FOLDS, seed_of
 from mtbayes.learners.pool import Part, Pool, mixed
+from mtbayes.predictives import beside_trust
+from mtbayes.progress import Callback, Progress, beside
 from mtbayes.types import Array, FloatArray, Rows
 
-FOLDS = 5
+_T = TypeVar("_T")
 FIRST = 1.0
 """The t of the first fits, whatever others follow: weights of rows come from them."""
 _LEAST = 0.05  # share of a mixture, below which a learner is dropped
@@ -55,6 +60,7 @@ class _Seen(NamedTuple):
     @classmethod
     def of(cls, crossing: Crossing, law: type[Law], rows: Rows) -> _Seen:
         """By rows that its members have not seen."""
+        crossing = crossing._replace(unseen=beside_trust(crossing.unseen, rows.trusted))
         own = law.fit(crossing.unseen, rows.y, rows.weight)
         return cls(crossing, own, own.score(crossing.unseen, rows.y))
 
@@ -65,6 +71,14 @@ class _Line(NamedTuple):
     learner: Crossed
     path: tuple[float, ...]
     seen: list[_Seen]
+    first_inner: FloatArray | None
+    """`Crossing.inner` at the first t, of the setting that was taken or of another."""
+
+    @property
+    def inner(self) -> FloatArray | None:
+        """`Crossing.inner` of its last fit, which is the most robust."""
+        last = self.seen[-1].crossing.inner
+        return self.first_inner if last is None else last
 
     def best(self, law: type[Law], rows: Rows) -> _Seen:
         """At the t to take."""
@@ -85,10 +99,13 @@ def pool(
     n = len(rows.y)
     fold = np.random.default_rng(seed_of(key)).permutation(n) % FOLDS
     begin = _FIRST if any(_rest(option.path) for option in options) else 1.0
-    lines = []
-    for i, option in enumerate(options):
-        here = place.part(begin * i / len(options), begin / len(options))
-        lines.append(_set(option, rows, fold, law, jax.random.fold_in(key, 1 + i), here))
+    first = place.part(0.0, begin)
+
+    def set_of(i: int) -> Callable[[Place], _Line]:
+        return lambda here: _set(options[i], rows, fold, law, jax.random.fold_in(key, 1 + i), here)
+
+    threaded = [option.learner.threaded for option in options]
+    lines = _at_once([set_of(i) for i in range(len(options))], threaded, first)
     lines = _kept(lines, rows)
     _go_on(lines, rows, law, place.part(begin, 1 - begin))
     found = [line.best(law, rows) for line in lines]
@@ -99,7 +116,7 @@ def pool(
             parts.append(Part(line.learner, seen.crossing.t, float(share), seen.law))
             taken.append(seen.crossing)
     said = [part.law.calibrated(c.unseen) for part, c in zip(parts, taken, strict=True)]
-    unseen = mixed(said, [part.share for part in parts])
+    unseen = beside_trust(mixed(said, [part.share for part in parts]), rows.trusted)
     whole = Candidate(Pool(tuple(parts)), max(parts, key=lambda part: part.share).t)
     known = law.fit(unseen, rows.y, rows.weight)
     # One table whose rows compare: all are scored by the rows that look good to the clearest.
@@ -130,7 +147,9 @@ def _set(
         crossing = learner.crossed(rows, fold, FIRST, key, place=here)
         found.append(_Seen.of(crossing, law, rows))
     best = int(np.argmax([seen.score @ rows.weight for seen in found]))
-    return _Line(settings[best], option.path, [found[best]])
+    known = [seen.crossing.inner for seen in (found[best], *found)]
+    inner = next((each for each in known if each is not None), None)
+    return _Line(settings[best], option.path, [found[best]], inner)
 
 
 def _rest(path: tuple[float, ...]) -> tuple[float, ...]:
@@ -157,26 +176,81 @@ def _kept(lines: list[_Line], rows: Rows) -> list[_Line]:
 def _go_on(lines: list[_Line], rows: Rows, law: type[Law], place: Place) -> None:
     """All lines at the other values of t.
 
-    Those that say what rows weigh come first; the others hear what they say at last.
+    Lines in threads follow each other: those that say what rows weigh come first, the others hear
+    what they say at last. The rest, beside them, go by themselves.
     """
-    lines.sort(key=lambda line: line.seen[0].crossing.inner is None)
-    for i, line in enumerate(lines):
-        inner, rest = _inner(lines), _rest(line.path)
-        for j, t in enumerate(rest):
-            here = place.part((i + j / len(rest)) / len(lines), 1 / len(lines) / len(rest))
-            crossing = line.seen[0].crossing.more(t, inner, here)
-            line.seen.append(_Seen.of(crossing, law, rows))
-        if FIRST not in line.path:
-            del line.seen[0]
+    lines.sort(key=lambda line: line.inner is None)
+    aside = [line for line in lines if line.learner.threaded]
+    rest = [line for line in lines if not line.learner.threaded]
+
+    def going(some: list[_Line]) -> Callable[[Place], None]:
+        def go(place: Place) -> None:
+            for i, line in enumerate(some):
+                _go_down(line, _inner(some), rows, law, place.part(i / len(some), 1 / len(some)))
+
+        return go
+
+    _at_once([going(rest), going(aside)], [False, True], place)
+
+
+def _go_down(
+    line: _Line, inner: FloatArray | None, rows: Rows, law: type[Law], place: Place
+) -> None:
+    """A line at the other values of t, with the weights that follow from what others say."""
+    rest = _rest(line.path)
+    for j, t in enumerate(rest):
+        crossing = line.seen[0].crossing.more(t, inner, place.part(j / len(rest), 1 / len(rest)))
+        line.seen.append(_Seen.of(crossing, law, rows))
+    if FIRST not in line.path:
+        del line.seen[0]
+
+
+class _Stopped(Exception):
+    """Work in a thread is not wanted any more."""
+
+
+def _at_once(
+    tasks: Sequence[Callable[[Place], _T]], threaded: Sequence[bool], place: Place
+) -> list[_T]:
+    """What tasks return, some of them done in threads while this one does the rest.
+
+    Where one fails, or Ctrl-C is pressed, the others end at the next sign that they give.
+    """
+    over = Event()
+
+    def told(callback: Callback) -> Callback:
+        def hear(p: Progress) -> None:
+            if over.is_set():
+                raise _Stopped
+            callback(p)
+
+        return hear
+
+    heard = [told(each) for each in beside(place.callback, len(tasks))]
+    places = [place._replace(callback=each) for each in heard]
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1), "mtbayes-learners") as threads:
+        try:
+            waits = [
+                threads.submit(task, here) if aside else None
+                for task, aside, here in zip(tasks, threaded, places, strict=True)
+            ]
+            done = [
+                task(here) if wait is None else None
+                for task, wait, here in zip(tasks, waits, places, strict=True)
+            ]
+            return [
+                own if wait is None else wait.result()  # type: ignore[misc]
+                for own, wait in zip(done, waits, strict=True)
+            ]
+        except BaseException:
+            over.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _inner(lines: list[_Line]) -> FloatArray | None:
-    """What learners that know it say together of rows, without each fold: log p, [folds, n].
-
-    Each by its last fit, which is the most robust.
-    """
-    last = [line.seen[-1].crossing for line in lines]
-    known = [crossing.inner for crossing in last if crossing.inner is not None]
+    """What learners that know it say together of rows, without each fold: log p, [folds, n]."""
+    known = [line.inner for line in lines if line.inner is not None]
     return np.logaddexp.reduce(known) - np.log(len(known)) if known else None
 
 

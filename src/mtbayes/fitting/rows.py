@@ -11,8 +11,12 @@ _MERGED = 2**25  # numbers in the rows, above which equal rows are not looked fo
 _SIGN = np.uint64(1 << 63)
 
 
-def distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:
+def distinct(
+    x: Array, y: Array, weight: FloatArray, trusted: Array | None = None
+) -> tuple[Rows, Array]:
     """Equal rows as one with their weights added, and where each row went (-1: weight 0).
+
+    Where one of them is trusted, all are: they say the same.
 
     So a row of weight 2 is two rows to the last bit. Rows are sorted by value, which neither the
     order they came in nor the units of a column change.
@@ -21,13 +25,15 @@ def distinct(x: Array, y: Array, weight: FloatArray) -> tuple[Rows, Array]:
     inverse = np.full(len(y), -1)
     if x.size > _MERGED:
         inverse[kept] = np.arange(len(kept))
-        return Rows(x[kept], y[kept], weight[kept]), inverse
+        return Rows(x, y, weight, trusted).take(kept), inverse
     order = y if y.dtype.kind in "biuf" else np.unique(y, return_inverse=True)[1]
     flat = np.column_stack([x[kept].reshape(len(kept), -1), order[kept]])
     _, first, places = np.unique(_sortable(flat), return_index=True, return_inverse=True)
     inverse[kept] = places.ravel()
     total = np.bincount(places.ravel(), weight[kept]).astype(float)
-    return Rows(x[kept][first], y[kept][first], total), inverse
+    if trusted is not None:
+        trusted = np.bincount(places.ravel(), trusted[kept]) > 0
+    return Rows(x[kept][first], y[kept][first], total, trusted), inverse
 
 
 def in_copies(rows: Rows, inverse: Array) -> tuple[Rows, Array]:
@@ -42,8 +48,8 @@ def in_copies(rows: Rows, inverse: Array) -> tuple[Rows, Array]:
         return rows, inverse
     counts = total.astype(int)
     first = np.append(np.cumsum(counts) - counts, -1)
-    x, y = (np.repeat(v, counts, axis=0) for v in (rows.x, rows.y))
-    return Rows(x, y, np.ones(len(y))), first[inverse]
+    copies = rows.take(np.repeat(np.arange(len(counts)), counts))
+    return copies._replace(weight=np.ones(len(copies.y))), first[inverse]
 
 
 def _sortable(numbers: FloatArray) -> Array:

@@ -67,6 +67,9 @@ class Law(Protocol):
     def calibrated(self, predictive: Any) -> Any:
         """The predictive as sure of itself as rows bear out."""
 
+    def told(self, predictive: Any) -> Any:
+        """The same as it is told of new rows: with surprises, where the law knows of any."""
+
     def good(self, predictive: Any, y: Array) -> FloatArray:
         """Log probability of each row if it is good, [n]."""
 

@@ -24,6 +24,7 @@ from mtbayes.laws.estimation import (
     one_may_be,
     profile,
 )
+from mtbayes.laws.surprise import Surprise
 from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Array, FloatArray
 
@@ -51,6 +52,7 @@ class WrongLabels:
     centre: the doubt at which these odds are those of epsilon
     doubt: [n], of the rows of a law about them alone; None for any rows, whose doubt is the entropy
         of their predictive by that of a blind guess
+    surprise: share of right labels that the predictive does not foresee (`mtbayes.laws.surprise`)
     """
 
     epsilon: float = 0.0
@@ -59,6 +61,7 @@ class WrongLabels:
     slope: float = 0.0
     centre: float = 0.0
     doubt: FloatArray | None = None
+    surprise: float = 0.0
 
     @classmethod
     def fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
@@ -69,6 +72,12 @@ class WrongLabels:
         is where it explains the rows themselves clearly better. Of two classes neither can be told
         from labels that are uncertain by themselves.
         """
+        found = cls._fit(predictive, y, weight)
+        return replace(found, surprise=found.unforeseen(predictive, y, weight).share)
+
+    @classmethod
+    def _fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+        """Without surprises."""
         classes, rows = np.shape(predictive.log_probs)[1], (predictive, y, weight)
         if classes == 2:
             return cls.beside(*rows)
@@ -157,6 +166,27 @@ class WrongLabels:
         after = entr(np.exp(log_probs)).sum(axis=1)
         return ClassPredictive(log_probs, np.minimum(predictive.aleatoric / before, 1) * after)
 
+    def told(self, predictive: ClassPredictive) -> ClassPredictive:
+        """The calibrated predictive, with a share of labels that it does not foresee."""
+        sure = self.calibrated(predictive)
+        classes = sure.log_probs.shape[1]
+        even = self.surprise / (classes - 1)
+        log_probs = np.logaddexp(
+            sure.log_probs + np.log1p(-self.surprise - even), np.log(even + TINY)
+        )
+        return ClassPredictive(log_probs, sure.aleatoric)
+
+    def unforeseen(self, predictive: ClassPredictive, y: Array, weight: Array) -> Surprise:
+        """What rows tell of surprises; some rows will do."""
+        some = np.sort(np.random.default_rng(0).permutation(len(y))[:_JUDGES])
+        few = _of_rows(predictive, some)
+        counted = weight[some] * (weight.sum() / weight[some].sum())
+        logs = _labels_by_temperature(few, y[some], self.confusion)(float(np.log(self.temperature)))
+        doubt = float(np.average(1 - self.calibrated(few).probs.max(axis=1), weights=counted))
+        lean = self._lean(few) if self.slope and self.doubt is None else None
+        at = float if lean is None else partial(leaning_share, lean=lean)
+        return Surprise.of(logs, counted, doubt, _most(few), at)
+
     def good(self, predictive: ClassPredictive, y: Array) -> FloatArray:
         """Log probability of each given label if it is good, [n]."""
         return np.asarray(self.calibrated(predictive).log_prob(y))
@@ -177,7 +207,7 @@ class WrongLabels:
 
         Neither depends on the share of wrong labels.
         """
-        _, joint = self._joint(predictive, y, 0.5)
+        _, joint = self._joint(predictive._replace(trusted=None), y, 0.5)
         other = joint.argmax(axis=1)
         return other, joint[np.arange(len(y)), other] / (joint.sum(axis=1) + TINY)
 
@@ -189,7 +219,8 @@ class WrongLabels:
         By the profile of the likelihood, confusion and slope held fixed; of the law that was not
         taken too, where it explains rows nearly as well. At the upper end a wrong label may be one
         that the model holds for likely, as people's mistakes are. Then no likelihood tells it from
-        doubt, and all labels may be wrong that are not the most probable ones.
+        doubt, and all labels may be wrong that are not the most probable ones. At the lower end
+        some labels may be right that the model does not foresee.
         """
         found = [self.profiled(predictive, y, weight, level)]
         if np.shape(predictive.log_probs)[1] > 2 and self.doubt is None:
@@ -198,11 +229,15 @@ class WrongLabels:
             loss = (self.score(predictive, y) - other.score(predictive, y)) @ weight
             if loss < 0.5 * float(chi2.ppf(level, 1)):
                 found.append(other.profiled(predictive, y, weight, level))
-        differ = float(np.average(predictive.labels != y, weights=weight))
+        differing = _untrusted(predictive, predictive.labels != y)
+        differ = float(np.average(differing, weights=weight))
         error = np.sqrt(differ * (1 - differ) / weight.sum())
         highest = min(differ + float(norm.ppf(level)) * error, _most(predictive))
         low, high = min(v.low for v in found), max(highest, *(v.high for v in found))
-        return Contamination(found[0].value, float(low), float(high))
+        surprise = self.unforeseen(predictive, y, weight)
+        value = found[0].value
+        below = 0.0 if surprise.clean > 1 - level else value - np.hypot(value - low, surprise.most)
+        return Contamination(value, max(float(below), 0.0), float(high))
 
     def profiled(
         self, predictive: ClassPredictive, y: Array, weight: Array, level: float
@@ -226,10 +261,11 @@ class WrongLabels:
         """
         epsilon = self.epsilon if epsilon is None else epsilon
         probs = _tempered(np.asarray(predictive.log_probs, float), self.temperature)
-        if not self.slope:
-            return _joint(probs, y, epsilon, self.confusion)
-        share = leaning_share(epsilon, self._lean(predictive))
-        return _joint(probs, y, share[:, None], self.confusion)
+        share: Any = epsilon
+        if self.slope:
+            share = leaning_share(epsilon, self._lean(predictive))[:, None]
+        good, wrong = _joint(probs, y, share, self.confusion)
+        return good, _untrusted(predictive, wrong.T).T
 
 
 def _pays(
@@ -247,13 +283,23 @@ def _pays(
     halves = some[::2], some[1::2]
     gains = []
     for one, other in (halves, halves[::-1]):
-        seen, unseen = (ClassPredictive(*(v[h] for v in predictive)) for h in (one, other))
+        seen, unseen = (_of_rows(predictive, half) for half in (one, other))
         scores = (law(seen, y[one], weight[one]).score(unseen, y[other]) for law in (rich, plain))
         gains.append(np.subtract(*scores))
     gain, share = np.concatenate(gains), weight[np.concatenate(halves[::-1])]
     mean = np.average(gain, weights=share)
     error = np.sqrt(np.average((gain - mean) ** 2, weights=share) / len(gain))
     return bool(mean > 2 * error and mean * len(gain) > _LEAST_GAIN)
+
+
+def _of_rows(predictive: ClassPredictive, which: Array) -> ClassPredictive:
+    """The predictive of some of the rows."""
+    return ClassPredictive(*(None if v is None else v[which] for v in predictive))
+
+
+def _untrusted(predictive: ClassPredictive, values: Array) -> Array:
+    """Values [..., n], 0 for rows whose label is known to be right."""
+    return values if predictive.trusted is None else np.where(predictive.trusted, 0, values)
 
 
 def _most(predictive: ClassPredictive) -> float:
@@ -300,7 +346,7 @@ def _labels_by_temperature(
             wrong = (1 - good) / (log_probs.shape[1] - 1)
         else:
             wrong = np.sum(probs * confusion[:, y].T, axis=1)
-        return np.log(np.stack([good, wrong]) + TINY)
+        return np.log(np.stack([good, _untrusted(predictive, wrong)]) + TINY)
 
     return logs_at
 
@@ -318,8 +364,13 @@ def _confusion(
     uniform = off / (classes - 1)
     given = csr_array((weight, (y, np.arange(len(y)))), shape=(classes, len(y)))
     epsilon, confusion = 0.1, uniform
-    for _ in range(_CONFUSION_ROUNDS):
+
+    def joint(epsilon: float, confusion: FloatArray) -> tuple[FloatArray, FloatArray]:
         good, wrong = _joint(probs, y, epsilon, confusion)
+        return good, _untrusted(predictive, wrong.T).T
+
+    for _ in range(_CONFUSION_ROUNDS):
+        good, wrong = joint(epsilon, confusion)
         counts = (given @ (wrong / (good + wrong.sum(axis=1) + TINY)[:, None])).T
         new = counts * off + _PSEUDO_WRONG * uniform
         new /= new.sum(axis=1, keepdims=True)
@@ -327,7 +378,7 @@ def _confusion(
         epsilon, confusion = float(counts.sum() / weight.sum()), new
         if moved < 1e-3:
             break
-    good, wrong = _joint(probs, y, epsilon, confusion)
+    good, wrong = joint(epsilon, confusion)
     evidence = np.log(good + wrong.sum(axis=1) + TINY) @ weight
     log_ratio = np.log(np.where(off > 0, confusion, 1.0) * (classes - 1) ** off)
     prior = _PSEUDO_WRONG * float(np.sum(uniform * log_ratio))

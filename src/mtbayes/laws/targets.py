@@ -81,7 +81,8 @@ class WrongTargets:
         """The best scale beside some tails, and how well both explain rows; some rows will do."""
         law = replace(self, freedom=freedom)
         some = _some(len(y))
-        few = GaussianPredictive(predictive.means[:, some], predictive.stds[:, some])
+        trusted = None if predictive.trusted is None else predictive.trusted[some]
+        few = GaussianPredictive(predictive.means[:, some], predictive.stds[:, some], trusted)
         counted = weight[some] * (weight.sum() / weight[some].sum())
         logs_at, counted = with_good_rows(law.logs_at(few, y[some]), counted)
         best = calibrate(logs_at, counted)
@@ -133,6 +134,10 @@ class WrongTargets:
         factors = np.sqrt(self.freedom / chi2.ppf(levels, self.freedom))[:, None]
         return GaussianPredictive(np.tile(means, (times, 1)), factors * np.tile(stds, (times, 1)))
 
+    def told(self, predictive: GaussianPredictive) -> GaussianPredictive:
+        """As it is calibrated: its tails allow for surprises."""
+        return self.calibrated(predictive)
+
     def _log_wrong(self, y: FloatArray) -> FloatArray:
         """Log density of the three laws of wrong targets, [3, n]."""
         span = max(self.high - self.low, self.width)
@@ -154,6 +159,8 @@ class WrongTargets:
         """Log density of targets that are good, and of the three kinds of wrong, [4, n]."""
         y = np.asarray(y, float)
         wrong = self._log_wrong(y)
+        if predictive.trusted is not None:
+            wrong = np.where(predictive.trusted, -np.inf, wrong)
 
         def logs_at(log_scale: float) -> FloatArray:
             law = replace(self, scale=float(np.exp(log_scale)))

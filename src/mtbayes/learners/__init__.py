@@ -141,6 +141,14 @@ class Crossing(NamedTuple):
 class Crossed(Speaker, Protocol):
     """A learner whose members can each leave a fold out; several such can be pooled."""
 
+    @property
+    def threaded(self) -> bool:
+        """Whether it can be fitted in a thread beside others.
+
+        It then asks nothing of JAX, whose settings a thread does not share, and lets go of the
+        interpreter while it works.
+        """
+
     def crossed(
         self, rows: Rows, fold: Array, t: float, key: Array, *, place: Place = ...
     ) -> Crossing:

@@ -67,6 +67,7 @@ class BoostingLearner:
     classes: int
     absolute: bool = False
     name = "boosting"
+    threaded = True
 
     @property
     def _scores(self) -> int:
@@ -88,20 +89,28 @@ class BoostingLearner:
         lengths = sorted({max(1, round(share * self._rounds)) for share in _LENGTHS})
 
         def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:
-            weight = rows.weight * np.broadcast_to(pull(inner, t), (folds, n))
-            grown, scores = [], np.empty((len(lengths), n, self._scores))
-            for k in range(folds):
-                seen = fold != k
-                booster = self._grown(x[seen], rows.y[seen], weight[k, seen], seed + k)
-                grown.append(booster)
-                for i, length in enumerate(lengths):
-                    said = booster.predict(x[~seen], raw_score=True, num_iteration=length)
-                    scores[i, ~seen] = said.reshape(-1, self._scores)
-                place.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
-            best = int(np.argmax([self._worth(s, rows, t) for s in scores]))
+            weight = rows.weight * np.broadcast_to(pull(inner, t, rows.trusted), (folds, n))
+            seen = [fold != k for k in range(folds)]
+            grown = [
+                self._planted(x[some], rows.y[some], weight[k, some], seed + k)
+                for k, some in enumerate(seen)
+            ]
+            worth, scores = list[float](), list[FloatArray]()
+            for i, length in enumerate(lengths):
+                scores.append(np.empty((n, self._scores)))
+                for k, booster in enumerate(grown):
+                    _grow(booster, length)
+                    said = booster.predict(x[~seen[k]], raw_score=True)
+                    scores[-1][~seen[k]] = np.reshape(said, (-1, self._scores))
+                    done = (i + (k + 1) / folds) / len(lengths)
+                    place.callback(Progress(done, f"{self.name} at t = {t:g}"))
+                worth.append(self._worth(scores[-1], rows, t))
+                if worth[-1] < max(worth):  # the rows by heart: more trees make it worse
+                    break
+            best = int(np.argmax(worth))
             spread, unseen_spread = None, None
             if not self.classes:
-                error = np.log(np.abs(rows.y - scores[best, :, 0]) + FLOOR)
+                error = np.log(np.abs(rows.y - scores[best][:, 0]) + FLOOR)
                 spread, unseen_spread = _spread(x, error, weight, fold, seed)
             unseen = self._said(
                 scores[best][None], None if unseen_spread is None else unseen_spread[None]
@@ -127,14 +136,15 @@ class BoostingLearner:
         grove, group = state.spread
         return self._said(scores, grove.sums(x, group, state.folds)[..., 0])
 
-    def _grown(self, x: Array, y: Array, weight: FloatArray, seed: int) -> Any:
+    def _planted(self, x: Array, y: Array, weight: FloatArray, seed: int) -> Any:
+        """LightGBM's, before its first tree."""
         aim = {"objective": "multiclass", "num_class": self.classes}
         if self.classes <= 2:
             number = "regression_l1" if self.absolute else "regression"
             aim = {"objective": "binary" if self.classes else number}
         rate = min(0.2, _RATE * max(1.0, _ROUNDS / self._rounds))
         settings = _USUAL | aim | {"seed": seed, "learning_rate": rate}
-        return lightgbm.train(settings, lightgbm.Dataset(x, y, weight=weight), self._rounds)
+        return lightgbm.Booster(settings, lightgbm.Dataset(x, y, weight=weight))
 
     def _said(
         self, scores: FloatArray, spread: FloatArray | None
@@ -164,6 +174,13 @@ class BoostingLearner:
             return -float(np.average(np.abs(rows.y - scores[:, 0]), weights=rows.weight))
         logs = self._log_softmax(scores)[np.arange(len(rows.y)), rows.y]
         return mean_log_t(logs, t, rows.weight)
+
+
+def _grow(booster: Any, rounds: int) -> None:
+    """To so many rounds, or until no tree mends anything."""
+    while booster.current_iteration() < rounds:
+        if booster.update():
+            break
 
 
 def _spread(

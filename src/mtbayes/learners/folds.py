@@ -18,6 +18,8 @@ from mtbayes.maths.majorise import refit_weights
 from mtbayes.maths.tlog import log_t_from_log
 from mtbayes.types import Array, FloatArray
 
+FOLDS = 5
+"""That rows are dealt into, where members each leave one out."""
 FLOOR = 0.02
 """The least standard deviation of a number, in units of all numbers'."""
 _MAD = 1.4826  # from a median of absolute values to a Gaussian's standard deviation
@@ -28,11 +30,15 @@ def seed_of(key: Array) -> int:
     return int(np.asarray(jax.random.key_data(key)).ravel()[-1]) % 2**30 + 2**30
 
 
-def pull(inner: FloatArray | None, t: float) -> FloatArray:
-    """p^(1-t) from log p [folds, n], the largest 1 in each fold; ones where none is known."""
+def pull(inner: FloatArray | None, t: float, trusted: Array | None = None) -> FloatArray:
+    """p^(1-t) from log p [folds, n], the largest 1 in each fold; ones where none is known.
+
+    trusted: [n], rows whose target is known to be right, which pull as at t = 1
+    """
     if inner is None:
         return np.ones((1, 1))
-    return np.stack([refit_weights(own[None] - own.max(), t)[0] for own in inner])
+    found = np.stack([refit_weights(own[None] - own.max(), t)[0] for own in inner])
+    return found if trusted is None else np.where(trusted, 1.0, found)
 
 
 def log_density(residual: FloatArray, weight: Array, spread: Any = 1.0) -> FloatArray:

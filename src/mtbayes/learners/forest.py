@@ -54,11 +54,15 @@ class ForestLearner:
     name: "extra trees", whose thresholds are random, or "forest"
     classes: how many; 0 for numbers
     leaf: rows in a leaf, at least; more where rows are many
+    whole: whether a tree sees all rows of its fold, as is best where labels are right; else a draw
+        from them, and the rows that it has not drawn say what they weigh
     """
 
     name: str
     classes: int
     leaf: int
+    whole: bool = False
+    threaded = True
 
     def crossed(
         self, rows: Rows, fold: Array, t: float, key: Array, *, place: Place = Place()
@@ -71,20 +75,25 @@ class ForestLearner:
             if self.classes:
                 return at(t, inner, place)
             # A wild number pulls at all trees of the first fits: what these say is mended first.
-            mended = at(t, inner, place.part(0.0, 0.5))
+            mended = at(t, inner, place.part(0.0, 0.5), whole=False)
             return at(t, mended.inner, place.part(0.5, 0.5))
 
-        def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:
-            weight = rows.weight * np.broadcast_to(pull(inner, t), (folds, n))
-            forests, parts, known = list[_Forest](), [], np.zeros((folds, n))
+        def at(
+            t: float, inner: FloatArray | None, place: Place, whole: bool = self.whole
+        ) -> Crossing:
+            weight = rows.weight * np.broadcast_to(pull(inner, t, rows.trusted), (folds, n))
+            forests, parts = list[_Forest](), []
+            known = inner if whole else np.zeros((folds, n))
             for k in range(folds):
                 seen = fold != k
                 shares = self._shares(rows.take(seen))
-                forest = self._grown(rows.x[seen], rows.y[seen], weight[k, seen], n, seed + k)
+                own = rows.take(seen)._replace(weight=weight[k, seen])
+                forest = self._grown(own, n, seed + k, whole)
                 forests.append(forest)
                 parts.append(self._said(forest.mean(rows.x[~seen])[None], shares, _BLUR))
-                inside = self._said(forest.undrawn(rows.x[seen])[None], shares, _INNER_BLUR)
-                known[k, seen] = self._log_prob(inside, rows.y[seen], rows.weight[seen])
+                if known is not None and not whole:
+                    inside = self._said(forest.undrawn(own.x)[None], shares, _INNER_BLUR)
+                    known[k, seen] = self._log_prob(inside, own.y, rows.weight[seen])
                 place.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
 
             def state() -> ForestState:
@@ -110,15 +119,19 @@ class ForestLearner:
         trees = np.bincount(state.group, minlength=folds)[:, None, None]
         return self._said(sums / trees, state.shares, _BLUR)
 
-    def _grown(self, x: Array, y: Array, weight: FloatArray, n: int, seed: int) -> _Forest:
+    def _grown(self, rows: Rows, n: int, seed: int, whole: bool) -> _Forest:
         kind = _KINDS[self.name][0 if self.classes else 1]
         leaf = round(self.leaf * max(1.0, n / _MANY))
         # A third of the columns for numbers, the root of their count for classes, as is usual.
-        columns = "sqrt" if self.classes else max(1 / 3, 1 / x.shape[1])
+        columns = "sqrt" if self.classes else max(1 / 3, 1 / rows.x.shape[1])
         forest = kind(
-            _TREES, min_samples_leaf=leaf, max_features=columns, bootstrap=True, random_state=seed
+            _TREES,
+            min_samples_leaf=leaf,
+            max_features=columns,
+            bootstrap=not whole,
+            random_state=seed,
         )
-        return _Forest(forest.fit(x, y, sample_weight=weight), self.classes)
+        return _Forest(forest.fit(rows.x, rows.y, sample_weight=rows.weight), self.classes)
 
     def _shares(self, rows: Rows) -> FloatArray:
         return class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
@@ -185,4 +198,5 @@ def _values(tree: Any, forest: Any, classes: int) -> FloatArray:
         value[:, forest.classes_] = tree.value[:, 0, :]
         return value / value.sum(axis=1, keepdims=True)
     mean = tree.value[:, 0, 0]
-    return np.stack([mean, mean**2 + np.maximum(tree.impurity, 0.0)], axis=1)
+    spread = np.nan_to_num(tree.impurity)  # rows that weigh next to nothing have none
+    return np.stack([mean, mean**2 + np.maximum(spread, 0.0)], axis=1)

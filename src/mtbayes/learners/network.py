@@ -21,6 +21,7 @@ from mtbayes.predictives import in_order
 from mtbayes.solve.checkpoint import Checkpoint
 from mtbayes.solve.gradient import Training, run
 from mtbayes.solve.problem import Held, Problem
+from mtbayes.solve.whole import descend
 from mtbayes.types import Array, Rows, Solution
 
 MIDDLE = 0.7
@@ -72,6 +73,7 @@ class NetworkLearner:
     joint: bool = True
     width: float = 2.0
     effort: float = 1.0
+    threaded = False
 
     @property
     def name(self) -> str:
@@ -201,6 +203,8 @@ class NetworkLearner:
         left_out = np.arange(self.posterior.components) % (int(fold.max()) + 1)
         weight = np.where(fold[:, None] == left_out, 0.0, prepared.weight[:, None])
         problem = self.problem(prepared._replace(weight=weight), MIDDLE)
+        if self.name == "linear":
+            return self._downhill(problem, fold, left_out, t, key, place)
         legs = Legs.of(problem.epochs)
         problem = replace(problem, epochs=legs.first, chunk=legs.chunk, mesh=place.mesh)
         share = legs.first / (legs.first + legs.second)
@@ -218,11 +222,29 @@ class NetworkLearner:
 
         return at(t, None, place.part(share, 1 - share))
 
+    def _downhill(
+        self, problem: Problem, fold: Array, left_out: Array, t: float, key: Array, place: Place
+    ) -> Crossing:
+        """The same without hidden units, by all rows at once: at t = 1, where J is convex, first.
+
+        From there, and not from random weights, a smaller t begins.
+        """
+        plain = descend(replace(problem, criterion=self.criterion(1.0)), key).state
+
+        def at(t: float, _inner: Any, place: Place) -> Crossing:
+            begun = replace(problem, criterion=self.criterion(t), start=plain)
+            ended = descend(begun, key, place.callback)
+            unseen = self._left_out(ended.state, problem.rows, fold, left_out, key)
+            made = trained(ended)
+            return Crossing(t, unseen, lambda: made.state, at, None, made.sentence, made.history)
+
+        return at(t, None, place)
+
     def _left_out(
         self, state: Any, prepared: Rows, fold: Array, left_out: Array, key: Array
     ) -> Any:
         """The predictive of every row by the modes that have not seen it."""
-        x, parts = np.asarray(prepared.x.x), []
+        x, parts, state = np.asarray(prepared.x.x), [], jax.tree.map(np.asarray, state)
         for k in range(int(fold.max()) + 1):
             some = jax.tree.map(lambda v, k=k: v[left_out == k], state)
             family: Any = type(self.posterior)

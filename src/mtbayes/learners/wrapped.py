@@ -30,6 +30,7 @@ class Wrapped:
 
     estimator: Any
     classes: int
+    threaded = False  # nobody knows what a user's own does
 
     @property
     def name(self) -> str:
@@ -47,7 +48,7 @@ class Wrapped:
             if t < 1 and inner is None:
                 share = (folds - 1) / (folds + 1)
                 inner = self._inner(rows, fold, place.part(0.0, share))
-            weight = rows.weight * np.broadcast_to(pull(inner, t), (folds, n))
+            weight = rows.weight * np.broadcast_to(pull(inner, t, rows.trusted), (folds, n))
             here = place.part(share, 1 - share)
             fits = []
             for k in range(folds):

@@ -71,9 +71,11 @@ class Devices(NamedTuple):
     def batches(self, rows: Rows) -> Rows:
         """Batches [steps, rows, ...] of this process as a part of all processes' batches."""
         if self.mesh is None:
-            return Rows(*map(jnp.asarray, rows))
+            return jax.tree.map(jnp.asarray, rows)
         by = NamedSharding(self.mesh, PartitionSpec(None, self.mesh.axis_names[0]))
-        return Rows(*(jax.make_array_from_process_local_data(by, np.asarray(v)) for v in rows))
+        return jax.tree.map(
+            lambda v: jax.make_array_from_process_local_data(by, np.asarray(v)), rows
+        )
 
     def everywhere(self, tree: Any) -> Any:
         """Values that every device holds."""

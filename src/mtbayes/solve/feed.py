@@ -95,7 +95,9 @@ class Resident:
         self.schedule = Schedule.of(problem.epochs, batches, problem.chunk)
         self.mesh: Any = None
         share = (weights / total).astype(jnp.result_type(float))
-        self.rows = Rows(held.x, held.y, jnp.asarray(share))
+        trusted = problem.rows.trusted
+        certain = None if trusted is None else jnp.asarray(trusted)
+        self.rows = Rows(held.x, held.y, jnp.asarray(share), certain)
 
     def chunks(self, first: int) -> Iterator[Any]:
         """What `advance` takes, for each chunk from `first` on."""
@@ -130,7 +132,7 @@ class Resident:
 
     def fingerprint(self) -> str:
         """A digest of all rows."""
-        return f"{self.held.digest}{describe(self.rows.weight)}"
+        return f"{self.held.digest}{describe(self.rows[2:])}"
 
 
 class Split(Resident):
@@ -147,7 +149,7 @@ class Split(Resident):
     ) -> None:
         check_size(size, 1, devices)
         super().__init__(held, weights, size, problem, seed)
-        self.rows = Rows(*map(np.asarray, self.rows))  # batches are put together on the host
+        self.rows = jax.tree.map(np.asarray, self.rows)  # batches are put together on the host
         self.devices, self.mesh = devices, devices.mesh
 
     def chunks(self, first: int) -> Iterator[Rows]:
@@ -187,7 +189,7 @@ class Streamed:
         self.schedule = Schedule.of(problem.epochs, -(-longest // self.each), problem.chunk)
         first = stream.first()
         self.none = first.take(slice(0))
-        width = sum(column.nbytes for column in first) // len(first.y)
+        width = sum(column.nbytes for column in first[:3]) // len(first.y)
         self.order = Order.of(stream, None if seed is None else tuple(seed), width)
 
     def chunks(self, first: int) -> Iterator[Rows]:
@@ -209,7 +211,7 @@ class Streamed:
         """The rows of each chunk."""
         parts = self._parts(*self.schedule.begin(first))
         while some := list(islice(parts, max(1, self.schedule.together))):
-            yield some[0] if len(some) == 1 else Rows(*map(np.concatenate, zip(*some, strict=True)))
+            yield some[0] if len(some) == 1 else _joined(some, 0)
 
     def _parts(self, begin: int, part: int) -> Iterator[Rows]:
         """Epochs, or the parts of each where it is long."""
@@ -222,7 +224,7 @@ class Streamed:
             for step in range(skip // self.each, self.schedule.batches, STEPS):
                 steps = min(STEPS, self.schedule.batches - step)
                 parts = [self._batched(next(lane, self.none), steps) for lane in lanes]
-                yield parts[0] if len(parts) == 1 else _beside(parts)
+                yield parts[0] if len(parts) == 1 else _joined(parts, 1)
 
     def _batched(self, block: Rows, steps: int) -> Rows:
         """Rows of a lane as [steps, rows, ...]; missing ones weigh 0."""
@@ -250,7 +252,7 @@ class Streamed:
 
 def feed_of(problem: Problem, seed: list[int] | None) -> Resident | Streamed:
     """The feed for a problem's rows; seed: of their order, or None for that of the rows."""
-    devices, (x, y, weight) = Devices.of(problem.mesh), problem.rows
+    devices, (x, y, weight, _) = Devices.of(problem.mesh), problem.rows
     if is_streamed(x):
         stream = open_stream(x, y, weight)
         shares = math.lcm(stream.lanes, devices.sharing)
@@ -288,9 +290,9 @@ def _streamed(
     return streamed(settings)(state, given, raw, hyper)
 
 
-def _beside(parts: list[Rows]) -> Rows:
-    """Batches of several lanes as one."""
-    return Rows(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
+def _joined(parts: list[Rows], axis: int) -> Rows:
+    """Batches that follow each other, or those of several lanes side by side, as one."""
+    return jax.tree.map(lambda *each: np.concatenate(each, axis), *parts)
 
 
 def _padded(values: Array, count: int) -> Array:

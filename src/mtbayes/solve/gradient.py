@@ -172,7 +172,7 @@ class Training:
         """What the optimiser makes of a gradient of ones: two optimisers hardly agree on it."""
         rule, state = self.settings.optimiser, self.start
         if rule is None:
-            return jnp.zeros(1)
+            return np.zeros(1)
         ones = jax.tree.map(jnp.ones_like, state.posterior)
         return rule.update(ones, state.optimiser, state.posterior)
 
@@ -180,7 +180,7 @@ class Training:
         """log_lik of a few rows at the start: a user's function has no other fingerprint."""
         model = self.settings.model
         if isinstance(model, Model) and isinstance(model.network, Stack):
-            return jnp.zeros(0)
+            return np.zeros(0)
         x, y = self.feed.few()
         posterior = self.settings.posterior
         theta = posterior.sample(jax.random.key(0), self.start.posterior, posterior.components)

@@ -98,13 +98,14 @@ def estimate(
         integral = model.log_power_integral(members, rows.x, criterion.power)
     elif criterion.joint and settings.members > criterion.m > 1:
         log_lik = jax.random.permutation(key, log_lik)  # new groups of m components each step
+    numbers = hyper.numbers
+    if rows.trusted is not None:  # a target that is certain is learned as at t = 1
+        numbers = (jnp.where(rows.trusted, 1.0, numbers[0]), *numbers[1:])
     if rows.weight.ndim == 1:
-        data = settings.batches * jnp.sum(
-            rows.weight * criterion.rows(log_lik, integral, *hyper.numbers)
-        )
+        data = settings.batches * jnp.sum(rows.weight * criterion.rows(log_lik, integral, *numbers))
     else:  # each mode has its own weights of the rows; its members follow each other
         own = log_lik.reshape(settings.posterior.components, -1, log_lik.shape[1])
-        losses = jax.vmap(lambda some: criterion.rows(some, None, *hyper.numbers))(own)
+        losses = jax.vmap(lambda some: criterion.rows(some, None, *numbers))(own)
         data = settings.batches * jnp.mean(jnp.sum(rows.weight.T * losses, axis=1))
     divergence = settings.posterior.divergence(state, hyper.prior, criterion.t_p)
     return Terms(data + hyper.strength * divergence, data, divergence)
@@ -112,8 +113,12 @@ def estimate(
 
 def begun(settings: Settings, state: Any) -> State:
     """The state before the first step from parameters of the posterior."""
-    rule = settings.optimiser if settings.optimiser is not None else _ADAM
-    return State(state, rule.init(state), jnp.zeros((), jnp.int32))
+    if settings.optimiser is None:  # Adam's moments begin at 0, which needs no program
+        moments = jax.tree.map(
+            lambda v: np.zeros(v.shape, v.dtype), jax.eval_shape(_ADAM.init, state)
+        )
+        return State(state, moments, np.zeros((), np.int32))
+    return State(state, settings.optimiser.init(state), jnp.zeros((), jnp.int32))
 
 
 @lru_cache(maxsize=64)
@@ -157,7 +162,8 @@ def chunk(
     def batch(picked: Array) -> Rows:
         padding = jnp.expand_dims(picked < 0, tuple(range(1, rows.weight.ndim)))
         weight = jnp.where(padding, 0.0, rows.weight[picked])
-        return Rows(rows.x[picked], rows.y[picked], weight)
+        trusted = None if rows.trusted is None else rows.trusted[picked]
+        return Rows(rows.x[picked], rows.y[picked], weight, trusted)
 
     return _steps(settings, state, order, batch, key, hyper)
 

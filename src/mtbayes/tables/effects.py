@@ -15,6 +15,7 @@ from sklearn.inspection import permutation_importance
 from mtbayes.data.kinds import Boolean, Category, Date
 from mtbayes.data.pixels import pixel_columns
 from mtbayes.data.schema import Schema
+from mtbayes.data.texts import Text
 from mtbayes.progress import Callback, Progress
 from mtbayes.tables.model import TableModel, TableRows
 from mtbayes.types import Array, FloatArray
@@ -147,6 +148,11 @@ def _scores(estimator: Any, x: FloatArray, y: Array, weight: Any) -> dict[str, f
         "score": float(np.average(np.log(given), weights=weight)),
         "accuracy": float(np.average(probs.argmax(axis=1) == codes, weights=weight)),
     }
+
+
+def has_effect(model: TableModel, name: str) -> bool:
+    """Whether a column has values to set: text has none."""
+    return not any(c.name == name and isinstance(c, Text) for c in model.schema.columns)
 
 
 def effect(model: TableModel, sample: Sample, name: str) -> Effect:

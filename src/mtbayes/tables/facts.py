@@ -12,14 +12,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtbayes import __version__
-from mtbayes.data.kinds import Cells, Unfit
+from mtbayes.data.coder import cells_of
+from mtbayes.data.kinds import Unfit
+from mtbayes.data.numerals import POINT
 from mtbayes.data.pixels import images, pixel_columns
 from mtbayes.fitting import Judgement
 from mtbayes.progress import Callback, Progress, part
-from mtbayes.tables.effects import Importance, Sample, columns, effect, importances, patches
+from mtbayes.tables.effects import (
+    Importance,
+    Sample,
+    columns,
+    effect,
+    has_effect,
+    importances,
+    patches,
+)
 from mtbayes.tables.findings import findings
 from mtbayes.tables.model import TableModel, TableRows
 from mtbayes.tables.summary import unseen_scores
+from mtbayes.tables.words import with_words
 from mtbayes.types import Array, FloatArray
 
 _SUSPECTS = 30  # rows in the table
@@ -27,7 +38,13 @@ _CELLS = 3  # columns beside them: the most needed ones
 _LONG = 9  # characters of a number
 _EFFECTS = 6
 _DOUBTED = 2000  # rows whose doubt is drawn
-_PLURAL = {"number": "numbers", "category": "categories", "boolean": "booleans", "date": "dates"}
+_PLURAL = {
+    "number": "numbers",
+    "category": "categories",
+    "boolean": "booleans",
+    "date": "dates",
+    "text": "texts",
+}
 _PACKAGES = ("jax", "matplotlib", "numpy", "optax", "pyarrow", "scikit-learn", "scipy")
 
 
@@ -81,22 +98,22 @@ def gather(
     judged: Judgement,
     seen: Array,
     files: tuple[Path, Path],
-    decimal: str,
     seed: int,
     callback: Callback,
 ) -> ModelFacts:
     """All numbers of the page; judged, seen: what is said of the rows, and which were fitted."""
     estimator, schema = model.estimator, model.schema
     labels = [str(label) for label in getattr(estimator, "classes_", [])]
-    found = findings(model, rows.y, judged)
+    found = with_words(model, rows, findings(model, rows.y, judged), _SUSPECTS)
     top = found.order[:_SUSPECTS]
-    pictures = images(rows.table, schema, decimal)
+    pictures = images(rows.table, schema)
     groups = columns(schema) if pictures is None else patches(schema)
     sample = Sample.of(rows, 1 - judged.outlier_probability, groups, seed)
     needed = importances(model, sample, seed, part(callback, 0.1, 0.7))
     shown = [] if pictures is not None else [one.column for one in needed]
     effects = []
-    for i, name in enumerate(shown[:_EFFECTS]):
+    with_values = [name for name in shown if has_effect(model, name)]
+    for i, name in enumerate(with_values[:_EFFECTS]):
         effects.append(effect(model, sample, name))
         callback(Progress(0.8 + 0.1 * i / _EFFECTS))
     aleatoric, epistemic = _doubt(model, rows, seed)
@@ -115,7 +132,7 @@ def gather(
         chosen=estimator.t == "auto",
         path=[entry for entry in estimator.score_path_ if entry["learner"] == estimator.learner_],
         contamination=tuple(estimator.contamination_),
-        suspects=_suspects(found, rows, shown[:_CELLS], decimal),
+        suspects=_suspects(found, rows, shown[:_CELLS], schema.coder.decimals),
         pictures=None if pictures is None else pictures[top],
         brightness=(0.0, 1.0) if pictures is None else (pictures.min(), pictures.max()),
         aleatoric=aleatoric,
@@ -128,12 +145,13 @@ def gather(
 
 
 def _suspects(
-    found: Any, rows: TableRows, columns: list[str], decimal: str
+    found: Any, rows: TableRows, columns: list[str], decimals: dict[str, str]
 ) -> list[dict[str, Any]]:
     """The first rows to look at, with cells of the columns that matter."""
     count = min(_SUSPECTS, len(found.order))
     cells = {
-        name: _cells(rows.table.column(name).take(found.order[:count]), decimal) for name in columns
+        name: _cells(rows.table.column(name).take(found.order[:count]), decimals.get(name, POINT))
+        for name in columns
     }
     return [
         {
@@ -152,7 +170,7 @@ def _cells(values: Any, decimal: str) -> list[str]:
     """Cells as text; numbers in one style, and no longer than they need to be."""
     raw = ["" if value is None else str(value) for value in values.to_pylist()]
     try:
-        read = Cells(values.combine_chunks(), decimal).numbers()[0]
+        read = cells_of(values, decimal).numbers()[0]
     except Unfit:
         return raw
     short = (min(f"{v:.10g}", f"{v:.6g}", key=lambda text: len(text) > _LONG) for v in read)

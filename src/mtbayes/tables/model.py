@@ -54,9 +54,31 @@ class TableModel:
                 f"{path} must be a model of a table, got an estimator that knows no columns. Load "
                 "it with mtbayes.load in Python, or write one with `mtbayes fit`."
             )
-        seen = beside.get("seen") if isinstance(beside, dict) else None
-        marks = None if seen is None else np.frombuffer(base64.b64decode(seen), "<u8")
-        return cls(estimator, Schema.from_json(beside), marks, bool(beside.get("sampled")))
+        schema = Schema.from_json(beside)
+        try:
+            seen = beside.get("seen")
+            marks = None if seen is None else np.frombuffer(base64.b64decode(seen), "<u8")
+            fits = _fits(estimator, schema, marks)
+        except (TypeError, ValueError, AttributeError):
+            fits = False
+        if not fits:
+            raise InvalidInput(
+                f"{path} must hold a model and the columns that it was fitted to, got columns that "
+                "do not go with it. Get a fresh copy, or fit it anew."
+            )
+        return cls(estimator, schema, marks, bool(beside.get("sampled")))
+
+
+def _fits(estimator: Any, schema: Schema, seen: Array | None) -> bool:
+    """Whether an estimator can have learned from rows that a schema has coded."""
+    kind, classes = _KINDS[schema.task], getattr(estimator, "classes_", None)
+    labels = "i" if schema.whole else "U"
+    return (
+        isinstance(estimator, kind)
+        and estimator.n_features_in_ == len(schema.features)
+        and (classes is None or classes.dtype.kind == labels)
+        and (seen is None or len(seen) == len(estimator.outlier_probability_))
+    )
 
 
 class TableRows(NamedTuple):

@@ -80,11 +80,11 @@ class Programs:
 
         def over_chunks(rows: Rows, term: Callable[[Array, Array, Array], Any]) -> Any:
             def add(total: Any, chunk: Rows) -> tuple[Any, None]:
-                return jax.tree.map(jnp.add, total, term(*chunk)), None
+                return jax.tree.map(jnp.add, total, term(*chunk[:3])), None
 
             first = jax.tree.map(lambda v: v[0], rows)
             empty = jax.tree.map(
-                lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(lambda: term(*first))
+                lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(lambda: term(*first[:3]))
             )
             return jax.lax.scan(add, empty, rows)[0]
 

@@ -1,0 +1,142 @@
+"""`mtbayes review`: a page on this machine on which a person decides row by row."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mtbayes.commands import options
+from mtbayes.commands.outputs import new_file
+from mtbayes.commands.screen import STOPPED, BadUsage, Screen, usage
+
+if TYPE_CHECKING:
+    from mtbayes.reviewing import Review
+    from mtbayes.reviewing.server import Server
+
+
+def review(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="One file: CSV, TSV, Parquet or Feather.")
+    ],
+    target: options.Target,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A model of these rows, or the CSV of `audit`; audited now if none."),
+    ] = None,
+    images: Annotated[
+        str | None,
+        typer.Option(help="A column of image files, or the folder that they are in."),
+    ] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Rows to look at, at most.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address and open nothing.")
+    ] = False,
+    out: Annotated[
+        Path | None, options.out("The clean file; DATA's name with -clean if none.")
+    ] = None,
+    task: options.Task = None,
+    learner: options.Learner = "auto",
+    t: options.T = "auto",
+    m: options.M = "auto",
+    epochs: options.Epochs = None,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Look at suspicious rows one by one, decide, and get a clean file.
+
+    The page is served to this machine alone. Every decision is kept at once in
+    DATA.review.jsonl: stop with Ctrl-C, and the same command goes on. It learns from the
+    decisions every 20 rows.
+
+    Example: mtbayes review houses.csv --target price
+    """
+    with Screen(quiet=quiet, as_json=False, debug=debug) as screen:
+        _check_server()
+        from mtbayes.commands.learning import aloud, check_task, opened
+        from mtbayes.data.schema import check_target
+        from mtbayes.reviewing import Review
+        from mtbayes.reviewing.applying import check_ending, missing
+        from mtbayes.reviewing.server import Server
+        from mtbayes.reviewing.views import Views
+        from mtbayes.tables.model import Settings
+
+        check_task(task)
+        usage(Settings(t, m, epochs, seed, learner).check)
+        usage(check_target, opened(screen, data).names, target)
+        clean = out or _beside(data)
+        usage(check_ending, data, clean)
+        found = Review(
+            data,
+            target,
+            model=model,
+            task=task,
+            learner=learner,
+            t=t,
+            m=m,
+            epochs=epochs,
+            random_state=seed,
+            top=top,
+            verbose=screen.bars,
+        )
+        try:
+            if str(clean.absolute()) not in found.log.exported:
+                new_file(clean, force)
+            if found.missing:
+                screen.note(missing(data, found.missing, len(found.log.stack.holding())))
+            if len(found) < found.file_rows:
+                gone = found.file_rows - len(found)
+                screen.note(f"{gone} rows without a readable {target!r} are not shown, and stay")
+            screen.line(aloud(found.schema, found.rows.y, guessed=task is None))
+            server = Server(Views(found, images), clean, port)
+            _serve(screen, found, server, clean, browser=not no_browser)
+        finally:
+            found.close()
+
+
+def _check_server() -> None:
+    """The server's packages, which are an extra, are there."""
+    for name in ("starlette", "uvicorn"):
+        if find_spec(name) is None:
+            raise BadUsage(
+                f"review needs the packages starlette and uvicorn, but {name} is not installed. "
+                "Run: pip install 'mtbayes[review]'"
+            )
+
+
+def _beside(data: Path) -> Path:
+    """The name of a clean file: data.csv.gz becomes data-clean.csv.gz.
+
+    >>> _beside(Path("some/data.csv.gz"))
+    PosixPath('data-clean.csv.gz')
+    """
+    name, packed = data.name.removesuffix(".gz"), data.name.endswith(".gz")
+    stem, dot, ending = name.rpartition(".")
+    whole = f"{stem}-clean.{ending}" if dot else f"{name}-clean"
+    return Path(whole + (".gz" if packed else ""))
+
+
+def _serve(screen: Screen, found: Review, server: Server, clean: Path, *, browser: bool) -> None:
+    """Until Ctrl-C; then the clean file is written, if anything was decided."""
+    screen.line(f"{found.outlook.sentence} Decisions are kept in {found.log.path}.")
+    if found.decided:
+        screen.line(f"Going on after {len(found.decided)} decisions.")
+    screen.line("Stop with Ctrl-C; the same command goes on.")
+    typer.echo(server.address)
+    if browser:
+        typer.launch(server.address)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        screen.line()
+    if found.decided:
+        for path in found.export(clean):
+            screen.line(f"Written: {path}")
+        screen.line(found.outlook.sentence)
+    if found.fitting:  # which must not be waited for, nor tidied up beside
+        raise typer.Exit(STOPPED)

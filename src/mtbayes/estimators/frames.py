@@ -1,0 +1,75 @@
+"""Data frames with text, categories, dates and gaps, coded as the command codes a file."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pyarrow as pa
+
+from mtbayes.data.coder import Coder, Styles, learn_columns
+from mtbayes.errors import InvalidInput
+
+
+def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
+    """X as it is where it is numbers; else as numbers, by the `coder_` that an estimator has.
+
+    reset: whether the coder is learned, if one is needed
+    """
+    if reset:
+        vars(estimator).pop("coder_", None)
+        table = _table(x)
+        if table is None or not _needs_coding(table):
+            return x
+        styles = Styles.of(table)
+        found = learn_columns(table, table.column_names, styles, "the target")
+        estimator.coder_ = found.coder
+        for note in (*styles.notes, *_strays(found.seen.strays)):
+            warnings.warn(f"{note}.", UserWarning, stacklevel=2)
+        return found.x
+    coder: Coder | None = getattr(estimator, "coder_", None)
+    if coder is None:
+        return x
+    table = _table(x)
+    if table is None:
+        raise InvalidInput(
+            f"X must be a data frame with the columns of fit, got {type(x).__name__}. They are "
+            "found by their names."
+        )
+    coder.check(table.column_names)
+    return coder.code(table)
+
+
+def _table(x: Any) -> pa.Table | None:
+    """A data frame of pandas, Polars or Arrow as a table; None for anything else."""
+    library = type(x).__module__.partition(".")[0]
+    if isinstance(x, (pa.Table, pa.RecordBatch)):
+        return pa.table(x) if isinstance(x, pa.Table) else pa.Table.from_batches([x])
+    if library not in ("pandas", "polars") or not hasattr(x, "columns"):
+        return None
+    names = [str(name) for name in x.columns]
+    if len(set(names)) < len(names):
+        raise InvalidInput("X must have columns with names of their own, got two alike.")
+    try:
+        if library == "polars":
+            return x.to_arrow()
+        return pa.Table.from_pandas(x, preserve_index=False).rename_columns(names)
+    except (pa.ArrowException, TypeError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise InvalidInput(
+            f"X must hold one kind of value in each column, got others ({said}). Convert them, "
+            "such as by X[column].astype(str)."
+        ) from None
+
+
+def _needs_coding(table: pa.Table) -> bool:
+    """Whether there are gaps, or columns that are no numbers."""
+    plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return any(
+        column.null_count or not any(is_plain(column.type) for is_plain in plain)
+        for column in table.columns
+    )
+
+
+def _strays(strays: dict[str, int]) -> list[str]:
+    return [f"{count} cells of {name!r} cannot be read" for name, count in strays.items()]

@@ -1,0 +1,76 @@
+"""`mtbayes audit` of a folder of images, by embeddings that a user gives."""
+
+import json
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+Image = pytest.importorskip("PIL.Image")
+N = 40
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Images of which the last of class a shows a b, and embeddings that know."""
+    rng = np.random.default_rng(0)
+    embeddings = []
+    for label in "ab":
+        (tmp_path / "photos" / label).mkdir(parents=True)
+        for i in range(N // 2):
+            shade = 40 if (label == "a") != ((label, i) == ("a", 19)) else 200
+            Image.new("RGB", (20, 20), (shade, 0, 0)).save(
+                tmp_path / "photos" / label / f"{i:02d}.png"
+            )
+            embeddings.append([shade / 100 - 1.2, *rng.normal(size=2)])
+    (tmp_path / "photos" / "b" / "zz.png").write_text("broken")
+    np.save(tmp_path / "e.npy", [*embeddings, [0, 0, 0]])
+    return tmp_path
+
+
+def test_the_image_in_the_wrong_folder_comes_first(case, folder):
+    found = case.run("audit", "photos", "--embed", "e.npy", *case.quick, "--show", 3, folder=folder)
+    assert found.exit_code == 0, found.output
+    assert "zz.png cannot be read and is left out" in found.stderr
+    table = pyarrow.csv.read_csv(folder / "photos-audit.csv")
+    assert table.num_rows == N
+    assert table.column("path")[0].as_py().endswith("a/19.png")
+    page = (folder / "photos-audit.html").read_text()
+    assert page.count("data:image/png;base64,") == N
+    assert "zz.png" in page
+
+
+def test_paths_may_stand_in_a_column(case, folder):
+    rows = [f"photos/{label}/{i:02d}.png,{label}" for label in "ab" for i in range(20)]
+    (folder / "list.csv").write_text("\n".join(["file,label", *rows]) + "\n")
+    np.save(folder / "e.npy", np.load(folder / "e.npy")[:N])
+    found = case.run(
+        "audit", "list.csv", "--images", "file", "--target", "label", "--embed", "e.npy",
+        *case.quick, "--json", folder=folder,
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["suspects"][0]["path"].endswith("a/19.png")
+
+
+@pytest.mark.slow
+def test_a_small_network_learns_from_pixels(case, folder):
+    found = case.run("audit", "photos", "--epochs", 20, "--quiet", folder=folder)
+    assert found.exit_code == 0, found.output
+    table = pyarrow.csv.read_csv(folder / "photos-audit.csv")
+    assert table.column("path")[0].as_py().endswith("a/19.png")
+
+
+def test_embeddings_must_go_with_the_images(case, folder):
+    np.save(folder / "e.npy", np.zeros((3, 2)))
+    found = case.run("audit", "photos", "--embed", "e.npy", folder=folder)
+    assert found.exit_code == 1
+    assert "a row for each of the 41 images" in found.stderr
+    (folder / "e.npy").write_text("no array")
+    found = case.run("audit", "photos", "--embed", "e.npy", folder=folder)
+    assert "must be a .npy file of numbers" in found.stderr
+
+
+def test_a_table_needs_a_target(case):
+    found = case.run("audit", case.data)
+    assert found.exit_code == 2
+    assert "--target must name the column" in found.stderr
