@@ -60,7 +60,7 @@ def test_log_prob_is_that_of_the_likelihood(name, family):
     log_lik = np.asarray(jax.jit(model.log_lik)(Points(theta), X, y), float)
     expected = np.log(np.exp(log_lik).mean(axis=0))
     np.testing.assert_allclose(got.log_prob(y), expected, rtol=2e-4, atol=2e-5)
-    assert all(type(leaf) is np.ndarray for leaf in got)
+    assert all(type(leaf) is np.ndarray for leaf in jax.tree.leaves(got))
 
 
 @pytest.mark.parametrize(("name", "members"), [("categorical", 9), ("learned", 20)])
@@ -72,7 +72,7 @@ def test_chunks_change_nothing(name, members, monkeypatch):
     for chunk in (1, 5):
         predicting._program.cache_clear()
         part = predictive(model, mean_field(), state, X, key=KEY, members=members, chunk=chunk)
-        for one, two in zip(whole, part, strict=True):
+        for one, two in zip(*map(jax.tree.leaves, (whole, part)), strict=True):
             assert one.shape == two.shape
             np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
     predicting._program.cache_clear()

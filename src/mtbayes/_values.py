@@ -7,7 +7,7 @@ a file names is looked up among these, so that a stranger's file runs nothing of
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
@@ -92,12 +92,27 @@ def made(kind: Any, found: dict[str, Any]) -> Any:
 
 
 def _annotations(kind: Any) -> dict[str, str]:
-    if is_dataclass(kind):
-        return {field.name: str(field.type) for field in fields(kind)}
-    return {
-        name: getattr(given, "__forward_arg__", str(given))
-        for name, given in kind.__annotations__.items()
-    }
+    given = {f.name: f.type for f in fields(kind)} if is_dataclass(kind) else kind.__annotations__
+    return {name: _spelled(annotation) for name, annotation in given.items()}
+
+
+def _spelled(annotation: Any) -> str:
+    """An annotation as the source spells it, whether it is kept as text or as a type."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation.__name__
+    return getattr(annotation, "__forward_arg__", str(annotation))
+
+
+def must(holds: Any, what: str) -> None:
+    """Refuse what a file holds unless it fits together; what: the part that does not."""
+    if not holds:
+        raise InvalidInput(f"what it holds does not fit together: {what}")
+
+
+def must_be_array(values: Any, shape: tuple[int, ...] | None, what: str) -> None:
+    """Refuse all but an array of real numbers of this shape, or of any."""
+    plain = isinstance(values, np.ndarray) and values.dtype.kind == "f"
+    must(plain and (shape is None or values.shape == shape), what)
 
 
 def _fits(value: Any, annotation: str) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtbayes import InvalidInput, RobustClassifier, load
-from mtbayes._values import storable
+from mtbayes._values import must_be_array, storable
 from mtbayes.fitting import Option, Units, learn
 from mtbayes.fitting.units import Features, Labels
 from mtbayes.laws import WrongLabels
@@ -52,6 +52,9 @@ class SharesLearner:
     def predictive(self, state, x, key, members=MEMBERS):
         logs = np.tile(np.log(state), (len(x), 1))
         return ClassPredictive(logs, np.zeros(len(x)))
+
+    def check(self, state, shape, classes):
+        must_be_array(state, (classes,), "shares")
 
 
 def rows_of(n=300, seed=0):

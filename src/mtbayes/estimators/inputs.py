@@ -24,6 +24,15 @@ _NO_LABEL = "y must hold a label for each row, got rows without one. Drop such r
 _DATES = re.compile("date|time|duration|period", re.IGNORECASE)
 
 
+def refuse_name(y: Any) -> None:
+    """Refuse the name of a column where targets are wanted."""
+    if isinstance(y, str):
+        raise InvalidInput(
+            f"y must hold the targets themselves where X is in memory, got {y!r}. Take that column "
+            "out of X and give it as y; names are for data sets on disk."
+        )
+
+
 def checked(
     estimator: Any, x: Any, *, images: bool, y_numeric: bool = False, **options: Any
 ) -> tuple[Any, ...]:
@@ -32,11 +41,6 @@ def checked(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             return checked(estimator, x.x, images=images, y_numeric=y_numeric, **options)
-    if isinstance(options.get("y"), str):
-        raise InvalidInput(
-            f"y must hold the targets themselves where X is in memory, got {options['y']!r}. Take "
-            "that column out of X and give it as y; names are for data sets on disk."
-        )
     _refuse_masks(x, options.get("y"))
     if issparse(x):
         raise InvalidInput(

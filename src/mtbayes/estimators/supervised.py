@@ -411,10 +411,11 @@ class Supervised(Robust):
 
     def checked(self, x: Any, *targets: Any, reset: bool, **options: Any) -> Any:
         """X, or X and y, by scikit-learn's rules; images get an axis for their channels."""
+        if targets:
+            inputs.refuse_name(targets[0])
+            options["y"] = targets[0]
         images = self._takes_images()
         x = x if images else frames.coded(self, x, reset=reset)
-        if targets:
-            options["y"] = targets[0]
         rows, *rest = inputs.checked(self, x, images=images, reset=reset, **options)
         if images and isinstance(self.network, str) and rows.ndim == 3:
             rows = rows[..., None]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtbayes._values import storable
+from mtbayes._values import must, must_be_array, storable
 from mtbayes.predictives import ClassPredictive, GaussianPredictive
 from mtbayes.types import Array, FloatArray
 
@@ -45,6 +45,12 @@ class Features(NamedTuple):
             between, half = high - low, flat.max(axis=0) / 2 - flat.min(axis=0) / 2
         scale = np.where(between > 0, between, np.where(half > 0, half, 1.0))
         return cls(middle, np.minimum(scale, np.finfo(float).max))
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse, as read from a file, units that rows of a shape cannot have."""
+        for values in self:
+            must_be_array(values, (shape[-1],), "units of columns")
+        must(bool(np.all(self.scale > 0)), "units of columns")
 
     def apply(self, x: Array) -> Array:
         """Rows in the network's units, single precision."""
@@ -85,6 +91,10 @@ class Targets(NamedTuple):
             z = np.clip(np.asarray(y, float), -_WILD, _WILD) - self.centre
             return np.clip(z / self.scale, -_FAR, _FAR)
 
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse, as read from a file, what is no scale."""
+        must(np.isfinite(self.centre) and 0 < self.scale < np.inf, "units of the target")
+
     def code(self, y: Array) -> Array:
         """Targets as a learner takes them."""
         return self.apply(y).astype(np.float32)
@@ -105,6 +115,12 @@ class Labels(NamedTuple):
     """Classes, whose codes are their places."""
 
     classes: Array
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse, as read from a file, classes that are not in order, each once."""
+        must(self.classes.ndim == 1 and len(self.classes) > 1, "classes")
+        must(len(set(self.classes.tolist())) == len(self.classes), "classes")
+        must(self.classes.tolist() == np.sort(self.classes).tolist(), "classes")
 
     def code(self, y: Array) -> Array:
         """Labels as whole numbers 0..C-1; all are known."""
@@ -136,6 +152,12 @@ class Columns(NamedTuple):
         found = Features.of(x, weight)
         between = np.subtract(*_quantiles(np.asarray(x, float), (0.75, 0.25), weight))
         return cls(found.centre, np.where(between > 0, found.scale / 1.349, found.scale))
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse, as read from a file, units that rows of a shape cannot have."""
+        for values in self:
+            must_be_array(values, (shape[-1],), "units of columns")
+        must(bool(np.all(self.scale > 0)), "units of columns")
 
     def apply(self, x: Array) -> FloatArray:
         """Rows in these units; what is wild is as good as 1e150, whose square is a number."""

@@ -86,3 +86,6 @@ class Law(Protocol):
         self, predictive: Any, y: Array, weight: Array, level: float = 0.95
     ) -> Contamination:
         """The share of wrong ones among these rows, with an interval."""
+
+    def check(self, shape: tuple[int, ...], classes: int) -> None:
+        """Refuse, as read from a file, a law that no rows of a shape, or classes, can have."""

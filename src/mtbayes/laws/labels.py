@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.special import entr, expit, log_softmax, logit
 from scipy.stats import chi2, norm
 
-from mtbayes._values import storable
+from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
     FACTOR_SPREAD,
     TINY,
@@ -154,6 +154,14 @@ class WrongLabels:
         found = [_confusion(predictive, y, weight, v) for v in _TEMPERATURES]
         _, confusion = max(found, key=lambda pair: pair[0])
         return cls.beside(predictive, y, weight, confusion)
+
+    def check(self, shape: tuple[int, ...], classes: int) -> None:
+        """Shares are shares, and the confusion is of all classes."""
+        what = "the law of wrong labels"
+        must(0 <= self.epsilon <= 1 and 0 < self.temperature < np.inf, what)
+        must(0 <= self.surprise < 1 - 1 / max(classes, 2), what)
+        if self.confusion is not None:
+            must_be_array(self.confusion, (classes, classes), what)
 
     def at(self, epsilon: float) -> WrongLabels:
         """The same law with another share of wrong labels."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from mtbayes._values import storable
+from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
     Contamination,
     calibrate,
@@ -87,6 +87,12 @@ class WrongPoints:
     ) -> list[WrongPoints]:
         """A law for each of several predictives of the same rows: they share nothing."""
         return list(alone) or [self.fit(p, x, weight) for p in predictives]
+
+    def check(self, shape: tuple[int, ...], classes: int) -> None:
+        """A box and a centre of rows."""
+        for values in (self.low, self.high, self.centre):
+            must_be_array(values, shape, "the law of wrong rows")
+        must(self.scale > 0 and 0 <= self.epsilon <= 1, "the law of wrong rows")
 
     def at(self, epsilon: float) -> WrongPoints:
         """The same law with another share of wrong rows."""

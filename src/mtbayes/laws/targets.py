@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from mtbayes._values import storable
+from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
     Contamination,
     calibrate,
@@ -108,6 +108,13 @@ class WrongTargets:
         gaps = np.diff(np.unique(centres))
         width = max(0.3 * spread, float(np.median(gaps)) if len(gaps) else 0.0)
         return cls(1.0, none, float(y.min()), float(y.max()), centres, width)
+
+    def check(self, shape: tuple[int, ...], classes: int) -> None:
+        """Shares are shares and scales are scales."""
+        what = "the law of wrong targets"
+        must_be_array(self.shares, (4,), what)
+        must(bool(np.all(self.shares >= 0)) and self.centres.ndim == 1, what)
+        must(self.scale > 0 and self.width > 0 and self.freedom > 0 and self.low <= self.high, what)
 
     def at(self, epsilon: float) -> WrongTargets:
         """The same law with another share of wrong targets."""

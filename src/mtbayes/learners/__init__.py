@@ -84,6 +84,12 @@ class Speaker(Protocol):
     def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
         """What a state says of new rows."""
 
+    def check(self, state: Any, shape: tuple[int, ...], classes: int) -> None:
+        """Refuse a state, as a file holds it, in which no fit can have ended.
+
+        shape: of a row; classes: how many, 0 for numbers. `_values.must` refuses.
+        """
+
 
 class Learner(Speaker, Protocol):
     """How rows become a state at a t, and what a state says of rows.

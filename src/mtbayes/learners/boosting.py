@@ -10,7 +10,7 @@ import lightgbm
 import numpy as np
 from scipy.special import entr, log_softmax
 
-from mtbayes._values import storable
+from mtbayes._values import must, storable
 from mtbayes.learners import MEMBERS, Crossing, Place
 from mtbayes.learners.folds import FLOOR, mean_log_t, pull, seed_of
 from mtbayes.learners.grove import Grove
@@ -135,6 +135,18 @@ class BoostingLearner:
             return self._said(scores, None)
         grove, group = state.spread
         return self._said(scores, grove.sums(x, group, state.folds)[..., 0])
+
+    def check(self, state: Any, shape: tuple[int, ...], classes: int) -> None:
+        """Trees that ask for columns that there are, of every fold and score."""
+        must(isinstance(state, BoostingState) and self.classes == classes, "boosted trees")
+        must(state.folds > 0 and (state.spread is None) == bool(classes), "boosted trees")
+        groves = [(state.grove, state.group, self._scores)]
+        if state.spread is not None:
+            groves.append((*state.spread, 1))
+        for grove, group, scores in groves:
+            must(isinstance(grove, Grove), "trees")
+            grove.check(shape[0])
+            grove.check_leaves(group, 1, state.folds * scores)
 
     def _planted(self, x: Array, y: Array, weight: FloatArray, seed: int) -> Any:
         """LightGBM's, before its first tree."""

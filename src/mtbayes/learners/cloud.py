@@ -150,6 +150,15 @@ class CloudLearner:
         """Rows beside members drawn with the key."""
         return PointPredictive(*_distances(self._members(state, key, members), x))
 
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of a row."""
+        return self.inner.row_shape
+
+    def check(self, state: Any, shape: tuple[int, ...], classes: int) -> None:
+        """As of any posterior of means and spreads."""
+        self.inner.check(state, shape, classes)
+
     def members(self, state: Any, key: Array) -> FloatArray:
         """Means and standard deviations of members drawn from the posterior, [2, S, d]."""
         return self._members(state, key, MEMBERS)

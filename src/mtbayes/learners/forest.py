@@ -15,7 +15,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from mtbayes._values import storable
+from mtbayes._values import must, must_be_array, storable
 from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS, Crossing, Place
 from mtbayes.learners.folds import FLOOR, class_shares, log_density, pull, seed_of
@@ -118,6 +118,14 @@ class ForestLearner:
             )
         trees = np.bincount(state.group, minlength=folds)[:, None, None]
         return self._said(sums / trees, state.shares, _BLUR)
+
+    def check(self, state: Any, shape: tuple[int, ...], classes: int) -> None:
+        """Trees that ask for columns that there are, whose leaves say all classes."""
+        must(isinstance(state, ForestState) and self.classes == classes, "classes of the forest")
+        state.grove.check(shape[0])
+        state.grove.check_leaves(state.group, classes or 2)
+        must(bool(np.bincount(state.group).all()), "groups of trees")
+        must_be_array(state.shares, (classes,), "shares of the classes")
 
     def _grown(self, rows: Rows, n: int, seed: int, whole: bool) -> _Forest:
         kind = _KINDS[self.name][0 if self.classes else 1]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtbayes._values import storable
+from mtbayes._values import must, storable
 from mtbayes.errors import InvalidInput
 from mtbayes.types import Array, FloatArray
 
@@ -75,6 +75,13 @@ class Grove(NamedTuple):
                 f"a model's trees must ask about its {columns} columns and end in leaves, got "
                 "arrays that do not. The file is damaged; fit the model anew."
             )
+
+    def check_leaves(self, group: Array, width: int, groups: int | None = None) -> None:
+        """Refuse leaves that do not say `width` numbers, and trees without a group."""
+        must(self.value.shape[1] == width, "what leaves say")
+        must(isinstance(group, np.ndarray) and group.dtype.kind == "i", "groups of trees")
+        must(group.shape == self.root.shape and group.min() >= 0, "groups of trees")
+        must(group.max() < (len(group) if groups is None else groups), "groups of trees")
 
     def leaves(self, x: Array) -> Array:
         """The leaf of each row in each tree, [T, n]."""

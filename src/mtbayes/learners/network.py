@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mtbayes._values import storable
+from mtbayes._values import must, must_be_array, storable
 from mtbayes.criteria import Criterion
 from mtbayes.learners import MEMBERS, Crossing, Place, Trained
 from mtbayes.models import Model
@@ -256,6 +256,31 @@ class NetworkLearner:
         """The predictive of new rows by members drawn with the key."""
         state = _on_device(state)
         return predictive(self.model, self.posterior, state, x, key=key, members=members)
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of a row that the network takes."""
+        model: Any = self.model
+        known = hasattr(model, "network")
+        shape = model.network.input_shape if known else (model.dimensions,)
+        must(shape and all(isinstance(side, int) and side > 0 for side in shape), "a row's shape")
+        return tuple(shape)
+
+    def check(self, state: Any, shape: tuple[int, ...], classes: int) -> None:
+        """Parameters of every mode, as many as the network has."""
+        must(self.row_shape == shape, "columns of the network")
+        must(isinstance(state, self.posterior.state), "the posterior's parameters")
+        if isinstance(self.model, Model):
+            network: Any = self.model.network
+            outputs = self.model.likelihood.outputs
+            must(not classes or outputs == classes, "outputs of the network")
+            must(network.layers[-1].units == outputs, "outputs of the network")
+        modes, size = self.posterior.components, self.model.size
+        for values in state:
+            must_be_array(values, None, "the posterior's parameters")
+        must(state.mean.shape == (modes, size), "the posterior's parameters")
+        for values in state[1:]:
+            must(values.shape[:1] == (modes,) or values.shape == state.mean.shape, "the posterior")
 
     # Beyond a learner's.
 

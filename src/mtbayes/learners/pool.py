@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from mtbayes._values import storable
+from mtbayes._values import must, storable
 from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS
 from mtbayes.types import Array
@@ -69,6 +69,13 @@ class Pool:
             for i, (part, own) in enumerate(zip(self.parts, state, strict=True))
         ]
         return mixed(found, [part.share for part in self.parts])
+
+    def check(self, state: Any, shape: tuple[int, ...], classes: int) -> None:
+        """A state for each part, which is one of its learner's."""
+        must(isinstance(state, tuple) and len(state) == len(self.parts), "parts of the pool")
+        for part, own in zip(self.parts, state, strict=True):
+            part.law.check(shape, classes)
+            part.learner.check(own, shape, classes)
 
 
 def mixed(predictives: list[Any], shares: list[float]) -> Any:

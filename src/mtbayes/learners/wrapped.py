@@ -74,6 +74,10 @@ class Wrapped:
         said = [self._answer(f, x, shares) for f in fits]
         return self._predictive(said, spread)
 
+    def check(self, state: Any, shape: tuple[int, ...], classes: int) -> None:
+        """Estimators of others are not in files."""
+        raise InvalidInput("a file cannot hold an estimator of one's own.")
+
     def _inner(self, rows: Rows, fold: Array, place: Place) -> FloatArray:
         """Log probability of each row by fits that have seen neither it nor fold k, [folds, n]."""
         folds = int(fold.max()) + 1
