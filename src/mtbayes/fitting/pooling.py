@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from mtbayes.fitting.choice import CLEARLY, LEVEL, Candidate, Option, View, best_of, compared
 from mtbayes.laws import Law, mixture_shares
@@ -228,7 +229,13 @@ def _at_once(
 
     heard = [told(each) for each in beside(place.callback, len(tasks))]
     places = [place._replace(callback=each) for each in heard]
-    with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1), "mtbayes-learners") as threads:
+    # One thread of BLAS and OpenMP in each of ours: those that wait for each other spin, and beside
+    # other work a fit took five times the processor. OpenMP counts anew in every thread.
+    count = max(1, (os.cpu_count() or 2) - 1)
+    with (
+        threadpool_limits(1),
+        ThreadPoolExecutor(count, "mtbayes-learners", threadpool_limits, (1,)) as threads,
+    ):
         try:
             waits = [
                 threads.submit(task, here) if aside else None
