@@ -52,6 +52,46 @@ def test_target_unlike_any_seen_is_called_wrong(epsilon):
     assert law.outlier_probability(new, np.zeros(4)).max() < 0.2
 
 
+# Tails that are longer on one side.
+
+
+def skewed(seed, n=1500, sign=1.0):
+    """Targets like wages: right, but with a long tail above (or below) what is predicted."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(size=n)
+    return mean, mean + sign * (rng.gamma(2.0, 1.0, n) - 1.4) / 1.4
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_long_tail_on_one_side_is_not_called_wrong_and_intervals_know_it(sign):
+    mean, y = skewed(3, sign=sign)
+    p = GaussianPredictive(np.stack([mean, mean]), np.ones((2, len(y))))
+    law = WrongTargets.fit(p, y, np.ones(len(y)))
+    assert sign * law.skew > 0.5
+    assert law.epsilon < 0.02
+    mean, y = skewed(4, 20_000, sign)
+    new = GaussianPredictive(np.stack([mean, mean]), np.ones((2, len(y))))
+    low, high = law.calibrated(new).interval(0.9)
+    below, above = np.mean(y < low), np.mean(y > high)
+    assert below + above == pytest.approx(0.1, abs=0.04)
+    assert max(below, above) < 0.085  # of tails taken for alike one would hold nearly all
+
+
+def test_wrong_targets_beside_a_long_tail_are_counted_without_it():
+    mean, y = skewed(5)
+    rng = np.random.default_rng(6)
+    wrong = rng.random(len(y)) < 0.2
+    y = np.where(wrong, rng.uniform(-10, 10, len(y)), y)
+    p = GaussianPredictive(np.stack([mean, mean]), np.ones((2, len(y))))
+    assert WrongTargets.fit(p, y, np.ones(len(y))).epsilon == pytest.approx(0.2, abs=0.03)
+
+
+def test_tails_alike_on_both_sides_have_no_skew():
+    p, y, _ = targets(np.random.default_rng(35), 500, 0.2, "uniform")
+    law = WrongTargets.fit(p, y, np.ones(500))
+    assert (law.skew, law.shift) == (0.0, 0.0)
+
+
 # Weights.
 
 

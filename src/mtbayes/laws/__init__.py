@@ -11,7 +11,8 @@ much.
   in those that the predictive is in doubt about: a fit that has seen many wrong labels somewhere is
   unsure there. The predictive is sharpened or flattened by a temperature.
 - `WrongTargets`: a wrong target comes from a mixture of three laws that know nothing of x: uniform
-  over the range of the targets, their marginal, a wide Cauchy. The spread of the members is scaled.
+  over the range of the targets, their marginal, a wide Cauchy. The spread of the members is scaled;
+  good targets may have longer tails than a Gaussian's, on one side more than on the other.
 - `WrongPoints`: a wrong row of a density is uniform over the box of the rows, or comes from wide
   Cauchys, one a column, as often. The spread of the members is scaled.
 """

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
+    FACTOR_SPREAD,
     Contamination,
     calibrate,
     explained,
@@ -26,6 +29,11 @@ from mtbayes.types import Array, FloatArray
 
 _FREEDOMS = (math.inf, 8.0, 4.0, 2.5)
 _TAIL_COST = 2.0  # nats that other tails than a Gaussian's must gain
+_SKEWED = (8.0, 4.0)  # degrees of freedom of tails that may be longer on one side
+_SKEW_COST = 3.0  # nats that such must gain beyond the best of the others
+_MOST_SKEW, _SKEW_SPREAD, _SHIFT_SPREAD = 1.5, 1.0, 0.5  # before any row is seen
+_FAR_OFF = 3.0  # nats that a rough guess of a skew may lose
+_SKEW_JUDGES, _LOOKS = 800, 60  # rows by which, and how often, a skew is looked at
 _CORE = 0.4  # the least scale of other tails, in units of the Gaussian's
 _SCALES = 50  # that make a Student's t, about
 _JUDGES = 4000  # rows by which a predictive is calibrated
@@ -38,6 +46,10 @@ class WrongTargets:
 
     scale: factor on the members' standard deviations
     freedom: degrees of freedom of a good target's tails; infinite if Gaussian
+    skew: by how much the upper tail is the longer one: Student's t is a Gaussian whose scale f
+        varies, and where that is large its centre is skew · (f - 1) above. Wages, prices and times
+        have such tails, and without it good rows far above would be called wrong
+    shift: of the centre, in units of the spread: a robust fit is near the mode of such
     shares: of good rows, then of wrong ones that are uniform, from the marginal, and far away
     low, high: range of the targets; centres, width: their marginal as a mixture of Gaussians
     """
@@ -49,6 +61,8 @@ class WrongTargets:
     centres: FloatArray
     width: float
     freedom: float = math.inf
+    skew: float = 0.0
+    shift: float = 0.0
 
     @property
     def epsilon(self) -> float:
@@ -66,7 +80,9 @@ class WrongTargets:
         found = [law.beside(predictive, y, weight, freedom) for freedom in _FREEDOMS]
         # Counts would shrink a Student's t onto the most frequent one.
         least = _CORE * found[0][0].scale
-        law = max((pair for pair in found if pair[0].scale >= least), key=lambda pair: pair[1])[0]
+        sound = [pair for pair in found if pair[0].scale >= least]
+        law = max(sound, key=lambda pair: pair[1])[0]
+        law = law.skewed(predictive, y, weight, least)
         logs_at, counted = with_good_rows(law.logs_at(predictive, y), weight)
         best = float(np.log(law.scale))
         wrong, n = explained(logs_at(best), counted)[0][1:], float(weight.sum())
@@ -80,14 +96,52 @@ class WrongTargets:
     ) -> tuple[WrongTargets, float]:
         """The best scale beside some tails, and how well both explain rows; some rows will do."""
         law = replace(self, freedom=freedom)
-        some = _some(len(y))
-        trusted = None if predictive.trusted is None else predictive.trusted[some]
-        few = GaussianPredictive(predictive.means[:, some], predictive.stds[:, some], trusted)
-        counted = weight[some] * (weight.sum() / weight[some].sum())
+        few, some, counted = _few(predictive, weight, _JUDGES)
         logs_at, counted = with_good_rows(law.logs_at(few, y[some]), counted)
         best = calibrate(logs_at, counted)
         gained = explained(logs_at(best), counted)[1] * counted.sum()
         return replace(law, scale=float(np.exp(best))), gained - _TAIL_COST * (freedom < math.inf)
+
+    def skewed(
+        self, predictive: GaussianPredictive, y: Array, weight: Array, least: float
+    ) -> WrongTargets:
+        """The same with a tail that is longer on one side, where rows clearly say so.
+
+        least: of the scale
+        """
+        few, some, _ = _few(predictive, weight, _SKEW_JUDGES)
+        counted = weight[some]  # not as many as all rows: chance among few would speak for all
+
+        def loss(at: Any, freedom: float) -> float:
+            log_scale, skew, shift = at
+            if abs(skew) > _MOST_SKEW or math.exp(log_scale) < least:
+                return math.inf
+            law = replace(self, freedom=freedom, skew=float(skew), shift=float(shift))
+            logs_at, all_rows = with_good_rows(law.logs_at(few, y[some]), counted)
+            known = (log_scale / FACTOR_SPREAD, skew / _SKEW_SPREAD, shift / _SHIFT_SPREAD)
+            gained = explained(logs_at(log_scale), all_rows)[1] * all_rows.sum()
+            return float(0.5 * np.square(known).sum() - gained)
+
+        start = np.array([math.log(self.scale), 0.0, 0.0])
+        best, law = loss(start, self.freedom) - _SKEW_COST, self
+        sides = [start + np.array([-0.1, s, -0.1 * s]) for s in (-0.7, 0.7)]
+        lean = [loss(side, _SKEWED[0]) for side in sides]
+        if min(lean) > best + _SKEW_COST + _FAR_OFF:  # on neither side: a closer look costs time
+            return self
+        start = sides[int(np.argmin(lean))]
+        steps = start + np.diag([0.2, start[1] / 2, 0.2])[[0, 0, 1, 2]] * [[0], [1], [1], [1]]
+        for freedom in _SKEWED:
+            how: Any = {"maxfev": _LOOKS, "xatol": 0.02, "fatol": 0.1, "initial_simplex": steps}
+            found = minimize(
+                partial(loss, freedom=freedom), start, method="Nelder-Mead", options=how
+            )
+            if found.fun < best:
+                log_scale, skew, shift = map(float, found.x)
+                best = float(found.fun)
+                law = replace(
+                    self, scale=math.exp(log_scale), freedom=freedom, skew=skew, shift=shift
+                )
+        return law
 
     @classmethod
     def none(cls, y: Array, weight: Array | None = None) -> WrongTargets:
@@ -115,6 +169,7 @@ class WrongTargets:
         must_be_array(self.shares, (4,), what)
         must(bool(np.all(self.shares >= 0)) and self.centres.ndim == 1, what)
         must(self.scale > 0 and self.width > 0 and self.freedom > 0 and self.low <= self.high, what)
+        must(math.isfinite(self.skew) and math.isfinite(self.shift), what)
 
     def at(self, epsilon: float) -> WrongTargets:
         """The same law with another share of wrong targets."""
@@ -139,7 +194,10 @@ class WrongTargets:
         count = times * len(means)
         levels = (_in_turn(count) + 0.5) / count
         factors = np.sqrt(self.freedom / chi2.ppf(levels, self.freedom))[:, None]
-        return GaussianPredictive(np.tile(means, (times, 1)), factors * np.tile(stds, (times, 1)))
+        means, stds = np.tile(means, (times, 1)), np.tile(stds, (times, 1))
+        if self.skew or self.shift:
+            means = means + (self.skew * (factors - 1) + self.shift) * stds
+        return GaussianPredictive(means, factors * stds)
 
     def told(self, predictive: GaussianPredictive) -> GaussianPredictive:
         """As it is calibrated: its tails allow for surprises."""
@@ -215,11 +273,17 @@ class WrongTargets:
         return profile(*with_good_rows(both_at, weight), level)
 
 
-def _some(n: int) -> Array:
-    """Places of rows, all of them or so many at random."""
-    if n <= _JUDGES:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, _JUDGES, replace=False))
+def _few(
+    predictive: GaussianPredictive, weight: Array, most: int
+) -> tuple[GaussianPredictive, Array, FloatArray]:
+    """All rows or so many at random: their predictive, places, and weights that add up alike."""
+    n = len(weight)
+    some = np.arange(n)
+    if n > most:
+        some = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    trusted = None if predictive.trusted is None else predictive.trusted[some]
+    few = GaussianPredictive(predictive.means[:, some], predictive.stds[:, some], trusted)
+    return few, some, weight[some] * (weight.sum() / weight[some].sum())
 
 
 def _in_turn(count: int) -> Array:
