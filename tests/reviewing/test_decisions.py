@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtbayes.errors import InvalidInput
@@ -61,6 +61,7 @@ def test_a_line_that_was_cut_off_was_never_decided(log):
     assert list(read_decisions(log.path)[1]) == ["one", "three"]
 
 
+@settings(deadline=None)  # each decision waits for the disk
 @given(st.lists(st.one_of(st.none(), st.tuples(st.sampled_from("abc"), st.sampled_from(ACTIONS)))))
 def test_undo_is_the_way_back(tmp_path_factory, steps):
     """Against a list of all states, the last of which is dropped by an undo."""
