@@ -229,6 +229,7 @@ def bind(port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((HOST, port))
+        found.listen()  # from now on it is taken
     except OSError as error:
         found.close()
         raise InvalidInput(
