@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mtbayes.reviewing.decisions import Decision, Log
-from mtbayes.reviewing.server import Server
+from mtbayes.reviewing.server import Server, bind
 
 
 @pytest.fixture
@@ -47,6 +47,10 @@ def test_served_until_stopped_and_then_written(case, small, monkeypatch):
     assert (small / "data-clean.csv").read_text().splitlines()[1] == "0,b"
     # What it has written itself it may write again, and nothing else.
     assert "Going on after 1 decisions" in case.run(*arguments, folder=small).output
+    (small / "third-summary.md").write_text("mine")
+    result = case.run(*arguments, "-o", "third.csv", folder=small)
+    assert result.exit_code == 2
+    assert "third-summary.md exists" in result.output
     (small / "other.csv").write_text("mine")
     result = case.run(*arguments, "-o", "other.csv", folder=small)
     assert result.exit_code == 2
@@ -60,6 +64,8 @@ def test_served_until_stopped_and_then_written(case, small, monkeypatch):
         (["--target", "label", "-o", "clean.parquet"], "must be text"),
         (["--target", "label", "--task", "words"], "task must be"),
         (["--target", "label", "--t", "2"], "t must"),
+        (["--target", "label", "-o", "data.csv", "--force"], "must be another than data.csv"),
+        (["--target", "label", "--images", "nowhere"], "images must be a column"),
         (["--target", "label", "--model", "audit.csv", "--images", "nowhere"], "images must be"),
         (["--target", "label", "--model", "data.csv"], "do not begin with rank"),
     ],
@@ -68,6 +74,16 @@ def test_refused(case, small, options, message):
     result = case.run("review", "data.csv", "--no-browser", *options, folder=small)
     assert result.exit_code in (1, 2)
     assert message in result.output
+
+
+def test_a_port_that_is_taken_is_told_before_any_work(case, small):
+    taken = bind(0)
+    result = case.run("review", "data.csv", "--target", "label", "--port",
+                      taken.getsockname()[1], folder=small)  # fmt: skip
+    taken.close()
+    assert result.exit_code == 2
+    assert "port must be free" in result.output
+    assert not (small / "data.csv.review.jsonl").exists()
 
 
 def test_without_the_extra_it_says_how_to_get_it(case, small, monkeypatch):

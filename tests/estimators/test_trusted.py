@@ -49,6 +49,21 @@ def test_numbers_that_are_trusted_are_not_wrong():
     assert model.outlier_probability_[60] > 0.9
 
 
+def test_one_number_that_is_far_off_and_right_leaves_the_others_as_sure():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 4))
+    y = 150 + 50 * x[:, 0] + 50 * rng.normal(size=200)
+    wrong = np.arange(200) < 10
+    y[wrong] = np.linspace(1000, 3000, 10)
+    model = RobustRegressor("trees", t=0.5, random_state=0).fit(x, y, trusted=np.arange(200) == 9)
+    probability, std = model.outlier_probability_, model.fitted_.training.prediction[:, 1]
+    assert probability[9] == 0
+    assert probability[:9].min() > 0.5
+    assert np.median(probability[:9]) > 0.99
+    assert np.median(probability[10:]) < 0.1
+    assert np.median(std) < 120
+
+
 def test_nobody_trusted_is_the_plain_fit(island):
     x, y = island
     plain, none = (

@@ -77,7 +77,7 @@ class Running:
         self.thread.join()
 
 
-def until(done, seconds=30):
+def until(done, seconds=60):
     """Wait for something to happen; a test that waits in vain fails."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

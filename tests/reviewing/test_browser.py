@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import mtbayes
 from mtbayes.reviewing import Review
 from mtbayes.reviewing.decisions import read_decisions
+from mtbayes.reviewing.pictures import png
 
 from .conftest import LABELS, Running, table, until
 
@@ -39,7 +41,7 @@ class Command:
 
     def end(self, how):
         self.process.send_signal(how)
-        self.process.wait(30)
+        self.process.wait(60)
 
 
 def next_label(label):
@@ -241,6 +243,48 @@ def test_a_phone_in_the_dark(browser, page):
         browser.emulate("setEmulatedMedia", features=[])
 
 
+CONTRAST = """
+const parse = c => [...c.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
+const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
+const light = c => c.slice(0, 3).map(v => v / 255).map(
+  v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+const above = one => one ? [...above(one.parentElement), one] : [];
+const faint = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const one = texts.currentNode.parentElement, style = getComputedStyle(one);
+  const seen = one.getClientRects().length && style.visibility === "visible";
+  if (!texts.currentNode.data.trim() || !seen || one.closest("button:disabled")) continue;
+  const line = above(one).map(each => getComputedStyle(each));
+  const ground = line.reduce((c, each) => over(parse(each.backgroundColor), c), [255, 255, 255, 1]);
+  const ink = parse(one instanceof SVGElement ? style.fill : style.color);
+  ink[3] *= line.reduce((product, each) => product * each.opacity, 1);
+  const [low, high] = [light(over(ink, ground)), light(ground)].sort((a, b) => a - b);
+  if ((high + .05) / (low + .05) < 4.5) faint.push(texts.currentNode.data.trim());
+}
+return faint;"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_on_the_screen_can_be_read(browser, page, scheme):
+    browser.press("d", "k")
+    browser.emulate(
+        "setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
+    )
+    try:
+        assert browser.run(CONTRAST) == []
+    finally:
+        browser.emulate("setEmulatedMedia", features=[])
+
+
+def test_the_list_says_which_row_is_shown(browser, page):
+    active = "return document.getElementById('list').getAttribute('aria-activedescendant')"
+    until(lambda: browser.run(active) == "line0")
+    browser.press(RIGHT)
+    until(lambda: browser.run(active) == "line1")
+    assert browser.run("return document.getElementById('line1').ariaSelected") == "true"
+
+
 def test_all_that_can_be_pressed_has_a_name_and_shows_its_focus(browser, page):
     nameless = """return [...document.querySelectorAll("button, input, select, [role=listbox]")]
       .filter(one => !one.textContent.trim() && !one.getAttribute("aria-label")
@@ -289,6 +333,51 @@ def test_one_of_four_hundred_classes_is_typed(browser, tmp_path):
     review.close()
 
 
+def test_digits_are_keys_of_their_own_and_are_seen_on_a_phone(browser, tmp_path):
+    path = tmp_path / "digits.csv"
+    review = Review(path, "label", model=table(path, 100, list("0123456789")), every=0)
+    assert review.schema.whole
+    review.opinion = review.opinion._replace(prediction=np.full((100, 10), 0.1))
+    running = Running(review, tmp_path / "clean.csv")
+    browser.emulate("setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1,
+                    mobile=True)  # fmt: skip
+    try:
+        browser.open(running.address)
+        shown = "return [...document.querySelectorAll('#candidates li')].map(one => one.innerText)"
+        assert sorted(text.split()[0] for text in browser.run(shown)) == list("123456789")
+        browser.press("7")
+        assert browser.row() == 2
+    finally:
+        browser.emulate("clearDeviceMetricsOverride")
+        running.stop()
+    assert review.decided[0].value == "7"
+    review.close()
+
+
+def test_images_are_drawn(browser, tmp_path):
+    path = tmp_path / "data.csv"
+    audit = table(path, 30)
+    (tmp_path / "photos").mkdir()
+    header, *lines = path.read_text().splitlines()
+    for i in range(30):
+        grey = np.full((80, 90), 8 * i, np.uint8)
+        (tmp_path / "photos" / f"{i}.png").write_bytes(png(grey))
+    lines = [f"{i}.png,{line}" for i, line in enumerate(lines)]
+    path.write_text("\n".join([f"file,{header}", *lines]) + "\n")
+    review = Review(path, "label", model=audit, every=0)
+    running = Running(review, tmp_path / "clean.csv", str(tmp_path / "photos"))
+    try:
+        browser.open(running.address)
+        wide = "return document.getElementById('picture').naturalWidth"
+        until(lambda: browser.run(wide) == 90)
+        assert browser.run("return document.getElementById('picture').alt") == "Row 1"
+        drawn = "return [...document.querySelectorAll('#near img')].map(one => one.naturalHeight)"
+        until(lambda: browser.run(drawn) == [80] * 6)
+    finally:
+        running.stop()
+        review.close()
+
+
 def test_numbers_are_typed(browser, tmp_path):
     path = tmp_path / "flats.csv"
     lines = [f"{i},{2 * i}.5" for i in range(40)]
@@ -299,9 +388,13 @@ def test_numbers_are_typed(browser, tmp_path):
         + "".join(f"{i + 1},{i + 1},{0.9 if i < 3 else 0.01},1,{2 * i},so\n" for i in range(40))
     )
     review = Review(path, "price", model=audit, every=0)
+    said = np.stack([2.0 * np.arange(40), np.full(40, 3.0)], axis=1)  # mean and standard deviation
+    review.opinion = review.opinion._replace(prediction=said)
     running = Running(review, tmp_path / "clean.csv")
     try:
         browser.open(running.address)
+        assert browser.text("#chance") == "90\u00a0% between -4.9 and 4.9"
+        assert "After" in browser.text("#sentence")
         browser.press(*"12.25", ENTER)
         browser.press(*"abc", ENTER)
         assert "must be a number" in browser.text("#live")

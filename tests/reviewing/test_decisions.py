@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtbayes.errors import InvalidInput
-from mtbayes.reviewing.decisions import ACTIONS, Decision, Log, read_decisions, write_csv
+from mtbayes.reviewing.decisions import ACTIONS, Decision, Log, exported, read_decisions, write_csv
 
 
 def decision(key, action="keep", value="b"):
@@ -49,6 +49,21 @@ def test_a_second_start_goes_on_and_undoes_what_the_first_decided(log):
     again.close()
 
 
+def test_undo_leaves_what_is_about_rows_that_are_not_there(log):
+    for key in ("one", "two", "one", "gone"):
+        log.decide(decision(key))
+    assert log.undo({"one", "two"}).key == "one"
+    assert list(log.stack.holding()) == ["one", "two", "gone"]
+    log.close()
+    assert list(read_decisions(log.path)[1]) == ["one", "two", "gone"]
+
+
+def test_what_was_written_is_known(log, tmp_path):
+    log.export(tmp_path / "clean.csv")
+    assert exported(log.path) == {str(tmp_path / "clean.csv")}
+    assert exported(tmp_path / "none.jsonl") == set()
+
+
 def test_a_line_that_was_cut_off_was_never_decided(log):
     log.decide(decision("one"))
     log.close()
@@ -61,6 +76,7 @@ def test_a_line_that_was_cut_off_was_never_decided(log):
     assert list(read_decisions(log.path)[1]) == ["one", "three"]
 
 
+@settings(deadline=None)  # each decision waits for the disk
 @given(st.lists(st.one_of(st.none(), st.tuples(st.sampled_from("abc"), st.sampled_from(ACTIONS)))))
 def test_undo_is_the_way_back(tmp_path_factory, steps):
     """Against a list of all states, the last of which is dropped by an undo."""

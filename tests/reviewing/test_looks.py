@@ -49,6 +49,23 @@ def test_distance_is_in_standard_deviations(looks):
 UNLIKELY = 1.5
 
 
+def test_a_text_is_far_from_those_of_the_other_class():
+    rng = np.random.default_rng(0)
+    words = {"good": ["lovely", "great", "happy", "fine"], "bad": ["awful", "rude", "late", "poor"]}
+    labels = ["good", "bad"] * 100
+    lines = [" ".join([*rng.choice(words[y], 3), "room", "and", "food"]) for y in labels]
+    table = pa.table({"said": lines, "y": labels})
+    schema, coded = learn_table(table, "y")
+    found, y = Looks(schema, coded.x), np.array(labels)
+    good, bad = np.flatnonzero(y == "good"), np.flatnonzero(y == "bad")
+    (column,) = found.columns(1, {"said": lines[1]}, good, bad)  # a bad one that is called good
+    assert column.given > 3
+    assert column.unusual
+    assert column.suggested < 2
+    (alone,) = found.columns(1, {"said": lines[1]}, good, bad[:2])
+    assert alone.given is None
+
+
 def test_no_rows_to_compare_with(looks):
     found, _, _ = looks
     cells = dict.fromkeys(["wide", "kind", "rare", "words"], "")

@@ -21,6 +21,7 @@ CASES = {
     "old": ("ä;label;b\n1,5;x;é\n3;y;ü\n5;x;6\n", "latin-1"),
     "wide": ("a,label,b\n1,x,é\n3,y,4\n5,x,6\n", "utf-16"),
     "tabs": ("a\tlabel\tb\n1\tx\t2\n3\ty\t4\n\n5\tx\t6\n", "utf-8"),
+    "told": ("sep=;\r\na;label;b\r\n1;x;2\r\n3;y;4\r\n5;x;6\r\n", "utf-8-sig"),
     "spaces": ("a, label,b\n1, x ,2\n3,y ,4\n5,x,6\n", "utf-8"),
 }
 
@@ -48,12 +49,14 @@ def test_other_bytes_stay(tmp_path, case):
     table = source.table()
     done, gone = apply(source, target, decisions_of(table, target, row0="new", row1=None), out)
     assert (len(done), gone) == (2, [])
-    lines = text.splitlines(keepends=True)
+    told, lines = "", text.splitlines(keepends=True)
+    if case == "told":
+        told = lines.pop(0)
     ends = {"quotes": 4}  # a row of two lines
     last = lines[ends.get(case, 3) :]
     first = lines[1].replace('"x"', '"new"').replace(" x ", "new")
     first = first.replace("x", "new") if "new" not in first else first
-    assert out.read_bytes() == "".join([lines[0], first, *last]).encode(encoding)
+    assert out.read_bytes() == "".join([told, lines[0], first, *last]).encode(encoding)
     path.write_bytes(out.read_bytes())
     assert open_table(path).table().column(target).to_pylist()[0].strip() == "new"
 
@@ -127,6 +130,8 @@ def test_what_cannot_be_written_is_told(tmp_path):
     assert not out.exists()
     with pytest.raises(InvalidInput, match="must be text"):
         apply(open_table(path), "b", made, tmp_path / "clean.parquet")
+    with pytest.raises(InvalidInput, match="must be another than"):
+        apply(open_table(path), "b", {}, path)
     whole = tmp_path / "data.parquet"
     pa.parquet.write_table(pa.table({"a": [1], "b": [1]}), whole)
     with pytest.raises(InvalidInput, match=r"with the ending \.parquet"):

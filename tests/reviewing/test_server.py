@@ -65,7 +65,8 @@ def test_other_pages_are_refused(page, review):
     for origin in ("https://evil.example", "null", f"http://evil.example:{page.port}", own[:-1]):
         assert ask(page, "api/decide", **asked, **kind, Origin=origin)[0] == 403
     assert ask(page, "api/decide", **asked, **kind, Sec_Fetch_Site="cross-site")[0] == 403
-    assert ask(page, "image/0", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")[0] == 403
+    for site in ("cross-site", "same-site"):  # another port of this machine is another's too
+        assert ask(page, "image/0", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors")[0] == 403
     assert ask(page, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200
     assert ask(page, "api/decide", **asked, Content_Type="text/plain")[0] == 415
     assert review.decided == {}
@@ -85,6 +86,19 @@ def test_what_makes_no_sense_is_told(page, review, body):
     assert status == 400
     assert json.loads(content)["error"]
     assert review.decided == {}
+
+
+def test_what_is_no_request_of_a_page_is_refused(page):
+    for method, path in (("OPTIONS", "*"), ("GET", "/"), ("GET", "//")):
+        link = http.client.HTTPConnection("127.0.0.1", page.port, timeout=30)
+        link.request(method, path)
+        assert link.getresponse().status == 403
+        link.close()
+    link = http.client.HTTPConnection("127.0.0.1", page.port, timeout=30)
+    kind = {"Content-Type": "application/json"}
+    link.request("POST", f"/{page.token}/api/decide", "{no", kind)
+    assert link.getresponse().status == 400
+    link.close()
 
 
 def test_only_what_there_is_can_be_read(page):

@@ -176,9 +176,13 @@ def test_a_person_who_answers_truthfully_finds_the_wrong_rows(dirty, tmp_path):
     assert looked <= 1.5 * len(swapped)
     assert review.outlook.found == found
     assert abs(review.outlook.found + review.outlook.remaining - len(swapped)) < 10
+    # What was decided is judged as it came, so that it can be looked at again and taken back.
     probability = review.opinion.probability(0.5)
     done = [row for row in review.decided if review.state(row) == "correct"][:15]
-    assert probability[done].max() < 1e-6  # what was corrected is certain
+    assert probability[done].min() > 0.9
+    assert all(review.suggested(row) == true[row] for row in done)
+    assert review.undo() == row  # and is what it was before
+    review.decide(row, "correct", true[row])
     made = review.export(tmp_path / "clean.csv")
     assert "corrected to" in made.summary.read_text()
     review.close()
@@ -244,4 +248,64 @@ def test_numbers_are_written_as_the_column_has_them(tmp_path):
     made = review.export(tmp_path / "clean.csv")
     lines = made.clean.read_text().splitlines()
     assert lines[1:4] == ["0,5;120,13", "1,5;101,25", "2,5;99,5"]
+    review.close()
+
+
+def ranked(path, n, suggested):
+    """An audit of n rows, of which the first is worst."""
+    lines = [[i, i, 0.9 if i == 1 else 0.01, "", suggested, "so"] for i in range(1, n + 1)]
+    header = ["rank", "row", "probability", "given", "suggested", "why"]
+    return write_rows(path, header, lines)
+
+
+@pytest.mark.parametrize(
+    ("cells", "suggested", "written"),
+    [
+        (["{}.0"] * 30, "120", "120.0"),
+        (["{}"] * 30, "120.4", "120"),
+        (["{},500"] * 30, "2500", "2500"),
+        (["{}.25"] * 30, "120.126", "120.13"),
+        (["01", "02"] * 15, "02", "02"),
+        (["True", "false"] * 15, "false", "false"),
+    ],
+)
+def test_suggestions_are_spelled_as_the_column_is(tmp_path, cells, suggested, written):
+    path = tmp_path / "data.csv"
+    given = [cell.format(i + 101) for i, cell in enumerate(cells)]
+    write_rows(path, ["x", "y"], [[i, cell] for i, cell in enumerate(given)])
+    review = Review(path, "y", model=ranked(tmp_path / "audit.csv", 30, suggested), every=0)
+    assert review.decide(0, "correct").value == written
+    assert review.decide(2, "keep").value == given[2]
+    y, _ = review.targets()
+    assert y[2] == review.rows.y[2]
+    assert review.values.text(y.tolist()[0]) == written
+    review.close()
+
+
+def test_a_decimal_comma_asks_for_one(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x;y\n" + "".join(f"{i};{100 + i},25\n" for i in range(30)))
+    review = Review(path, "y", model=ranked(tmp_path / "audit.csv", 30, 120), every=0)
+    with pytest.raises(InvalidInput, match=r"with a decimal comma as in the other rows"):
+        review.decide(0, "correct", "12.25")
+    review.close()
+
+
+def test_after_a_refit_decided_rows_are_judged_as_they_came(dirty, tmp_path):
+    path, _, swapped = dirty
+    review = Review(path, "label", log=tmp_path / "log.jsonl", every=0, **TREES)
+    wrong = [row for row in review.open.tolist() if row in swapped][:2]
+    right = next(row for row in review.open.tolist() if row not in swapped)
+    before, suspicion = [review.suggested(row) for row in wrong], review.opinion.suspicion[right]
+    review.decide(wrong[0], "correct")
+    review.decide(wrong[1], "drop")
+    review.decide(right, "keep")
+    review.refit()
+    assert [review.suggested(row) for row in wrong] == before
+    given = review.values.given[wrong[0]]
+    assert f"going by the other rows, {given} is" in review.opinion.why[wrong[0]]
+    assert review.opinion.suspicion[right] == suspicion  # of which a fit that was told says nothing
+    for _ in range(3):
+        review.undo()
+    assert set(wrong) <= set(review.open[:40].tolist())
     review.close()

@@ -40,7 +40,7 @@ def apply(
         path = new_file(out, force)
         target, made = read_decisions(decisions)
         source = opened(screen, data)
-        usage(applying.check_ending, data, path)
+        usage(applying.check_out, data, path)
         done, gone = applying.apply(source, target, made, path)
         if gone:
             screen.note(applying.missing(data, gone, len(made)))

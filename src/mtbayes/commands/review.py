@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,42 +62,51 @@ def review(
         from mtbayes.commands.learning import aloud, check_task, opened
         from mtbayes.data.schema import check_target
         from mtbayes.reviewing import Review
-        from mtbayes.reviewing.applying import check_ending, missing
-        from mtbayes.reviewing.server import Server
+        from mtbayes.reviewing.applying import check_out, missing
+        from mtbayes.reviewing.decisions import exported
+        from mtbayes.reviewing.pictures import check_images
+        from mtbayes.reviewing.server import Server, bind
+        from mtbayes.reviewing.session import Exported, log_of
         from mtbayes.reviewing.views import Views
         from mtbayes.tables.model import Settings
 
         check_task(task)
         usage(Settings(t, m, epochs, seed, learner).check)
-        usage(check_target, opened(screen, data).names, target)
+        names = opened(screen, data).names
+        usage(check_target, names, target)
+        usage(check_images, names, images)
         clean = out or _beside(data)
-        usage(check_ending, data, clean)
-        found = Review(
-            data,
-            target,
-            model=model,
-            task=task,
-            learner=learner,
-            t=t,
-            m=m,
-            epochs=epochs,
-            random_state=seed,
-            top=top,
-            verbose=screen.bars,
-        )
-        try:
-            if str(clean.absolute()) not in found.log.exported:
-                new_file(clean, force)
+        usage(check_out, data, clean)
+        own = exported(log_of(data))
+        for path in Exported.beside(clean):
+            if str(path.absolute()) not in own:
+                new_file(path, force)
+        with (
+            usage(bind, port) as bound,
+            closing(
+                Review(
+                    data,
+                    target,
+                    model=model,
+                    task=task,
+                    learner=learner,
+                    t=t,
+                    m=m,
+                    epochs=epochs,
+                    random_state=seed,
+                    top=top,
+                    verbose=screen.bars,
+                )
+            ) as found,
+        ):
             if found.missing:
                 screen.note(missing(data, found.missing, len(found.log.stack.holding())))
             if len(found) < found.file_rows:
                 gone = found.file_rows - len(found)
                 screen.note(f"{gone} rows without a readable {target!r} are not shown, and stay")
             screen.line(aloud(found.schema, found.rows.y, guessed=task is None))
-            server = Server(Views(found, images), clean, port)
+            server = Server(Views(found, images), clean, bound)
             _serve(screen, found, server, clean, browser=not no_browser)
-        finally:
-            found.close()
 
 
 def _check_server() -> None:

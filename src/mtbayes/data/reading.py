@@ -36,7 +36,8 @@ _HEAD = 2**16  # bytes that tell what a file is
 _BLOCK = 2**22  # bytes of a text file in one batch
 _BATCH = 2**16  # rows of a Parquet file in one batch
 _PATIENCE = 10.0  # seconds for a pipe's first byte
-_SEPARATOR = re.compile(r'"?sep=(.)"?\s*\r?\n')  # as Excel writes and reads
+SEPARATOR = re.compile(r'"?sep=(.)"?\s*\r?\n')
+"""A line before the header that says which sign is between cells, as Excel writes and reads."""
 _DELIMITERS = ",;\t|"
 _ENDINGS = {".tsv": "\t", ".tab": "\t"}
 _FORMATS = "CSV, TSV, Parquet or Feather, or one of these texts in gzip"
@@ -315,7 +316,7 @@ def _dialect(path: Path, compression: str | None) -> _Dialect:
     if len(head) < _HEAD and len(text.strip().splitlines()) == 1:
         _refuse(path, "has a header and no rows", "Look how it was made.")
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
-    told = _SEPARATOR.match(text)
+    told = SEPARATOR.match(text)
     text = text[told.end() :] if told else text
     delimiter = told.group(1) if told else _ENDINGS.get(ending) or _delimiter(text)
     header = _header(text, delimiter) if len(head) < _HEAD or "\n" in text else []

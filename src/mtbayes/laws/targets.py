@@ -34,6 +34,7 @@ _SKEW_COST = 3.0  # nats that such must gain beyond the best of the others
 _MOST_SKEW, _SKEW_SPREAD, _SHIFT_SPREAD = 1.5, 1.0, 0.5  # before any row is seen
 _FAR_OFF = 3.0  # nats that a rough guess of a skew may lose
 _SKEW_JUDGES, _LOOKS = 800, 60  # rows by which, and how often, a skew is looked at
+_WILD = 0.01  # of right targets, that no predictive foresees
 _CORE = 0.4  # the least scale of other tails, in units of the Gaussian's
 _SCALES = 50  # that make a Student's t, about
 _JUDGES = 4000  # rows by which a predictive is calibrated
@@ -221,16 +222,23 @@ class WrongTargets:
         return self.logs_at(predictive, y)(float(np.log(self.scale)))
 
     def logs_at(self, predictive: GaussianPredictive, y: Array) -> Callable[[float], FloatArray]:
-        """Log density of targets that are good, and of the three kinds of wrong, [4, n]."""
+        """Log density of targets that are good, and of the three kinds of wrong, [4, n].
+
+        One that is trusted is good, but may be as wild as a wrong one: a single number that is far
+        off and yet right must not make all others uncertain.
+        """
         y = np.asarray(y, float)
-        wrong = self._log_wrong(y)
-        if predictive.trusted is not None:
-            wrong = np.where(predictive.trusted, -np.inf, wrong)
+        wrong, trusted = self._log_wrong(y), predictive.trusted
+        wild = np.full(len(y), -np.inf)
+        if trusted is not None:
+            wild = np.where(trusted, np.log(_WILD) + logsumexp(wrong, axis=0) - np.log(3), wild)
+            wrong = np.where(trusted, -np.inf, wrong)
 
         def logs_at(log_scale: float) -> FloatArray:
             law = replace(self, scale=float(np.exp(log_scale)))
             with np.errstate(over="ignore"):  # the square of a wild target
-                return np.concatenate([law.calibrated(predictive).log_prob(y)[None], wrong])
+                good = np.logaddexp(law.calibrated(predictive).log_prob(y), wild)
+                return np.concatenate([good[None], wrong])
 
         return logs_at
 

@@ -42,15 +42,20 @@ def apply(
 ) -> tuple[dict[int, Decision], list[Decision]]:
     """Write a file with decisions followed; returns those that were, and those without a row."""
     check_target(source.names, target)
-    check_ending(source.path, out)
+    check_out(source.path, out)
     table = source.table()
     here, gone = matched(keys(table), decisions)
     write_clean(source, target, here, out, table.num_rows)
     return here, gone
 
 
-def check_ending(data: Path, out: Path) -> None:
-    """A clean file is of the kind that the data are."""
+def check_out(data: Path, out: Path) -> None:
+    """A clean file is of the kind that the data are, and not the data themselves."""
+    if out.exists() and out.samefile(data):
+        raise InvalidInput(
+            f"the clean file must be another than {data}: decisions are about its rows as they "
+            "are. Name another, and move it there when the review is done."
+        )
     kind = kind_of(data)
     tables = {".parquet": (".parquet",), ".feather": (".feather", ".arrow")}
     endings = tables.get(kind)

@@ -10,7 +10,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -65,13 +65,16 @@ class Stack:
         self.made.append(decision)
         self._about.setdefault(decision.key, []).append(decision)
 
-    def pop(self) -> Decision | None:
-        """The last one, which holds no more; None if there is none."""
-        if not self.made:
+    def pop(self, key: str) -> Decision | None:
+        """The last one about a row, which holds no more; None if there is none."""
+        about = self._about.get(key)
+        if not about:
             return None
-        last = self.made.pop()
-        self._about[last.key].pop()
-        return last
+        last = about.pop()
+        place = len(self.made) - 1
+        while self.made[place] is not last:
+            place -= 1
+        return self.made.pop(place)
 
     def holding(self) -> dict[str, Decision]:
         """By row, in the order in which each was last decided."""
@@ -118,7 +121,7 @@ class Log:
         elif "exported" in record:
             self.exported.add(str(record["exported"]))
         elif "undo" in record:
-            self.stack.pop()
+            self.stack.pop(str(record["undo"]))
         else:
             self.stack.push(_decision(self.path, record))
 
@@ -128,12 +131,17 @@ class Log:
         self._write(decision._asdict())
         self.stack.push(decision)
 
-    def undo(self) -> Decision | None:
-        """Take the last decision back; None if there is none."""
-        if not self.stack.made:
+    def undo(self, known: Container[str] | None = None) -> Decision | None:
+        """Take back the last decision; None if there is none.
+
+        known: rows that are there, if not all are; decisions about others stay
+        """
+        made = reversed(self.stack.made)
+        last = next((d for d in made if known is None or d.key in known), None)
+        if last is None:
             return None
-        self._write({"undo": self.stack.made[-1].key})
-        return self.stack.pop()
+        self._write({"undo": last.key})
+        return self.stack.pop(last.key)
 
     def export(self, path: Path) -> None:
         """Remember a file that was written, which may be written again."""
@@ -169,10 +177,16 @@ def read_decisions(path: Path) -> tuple[str, dict[str, Decision]]:
     stack = Stack()
     for record in records:
         if "undo" in record:
-            stack.pop()
+            stack.pop(str(record["undo"]))
         elif "exported" not in record:
             stack.push(_decision(path, record))
     return target[0], stack.holding()
+
+
+def exported(path: Path) -> set[str]:
+    """Files that a review has written, by its log; none where there is no log yet."""
+    records = _records(path) if path.is_file() else iter(())
+    return {str(record["exported"]) for record in records if "exported" in record}
 
 
 def write_csv(target: str, decisions: Iterable[Decision], path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from mtbayes.data.kinds import Category
 from mtbayes.data.schema import Schema
 from mtbayes.types import Array, FloatArray
 
@@ -15,6 +14,7 @@ UNUSUAL = 2.0
 """Standard deviations from the rows of the given class, from which a column is marked."""
 _FAR = 99.0  # standard deviations, from which numbers say no more
 _GROUP, _FEWEST = 0.05, 20  # of rows with a number alike, and at least so many
+_FEW_TEXTS, _TINY = 5, 1e-12  # texts of a group, to be told from others
 _MAD = 1.4826  # from a median of absolute values to a Gaussian's standard deviation
 
 
@@ -43,7 +43,7 @@ class Looks:
         self.x, self.names = x, [column.name for column in schema.columns]
         ends = np.cumsum([len(column.features()) for column in schema.columns])
         self.blocks = [slice(*pair) for pair in zip([0, *ends[:-1]], ends, strict=True)]
-        self.levels = [isinstance(column, Category) for column in schema.columns]
+        self.kinds = [column.kind for column in schema.columns]
         spread = x.std(axis=0)
         self.scale = np.where(spread > 0, spread, 1.0)
 
@@ -55,29 +55,14 @@ class Looks:
         given, suggested: rows of either class that are trusted
         """
         found = []
-        for name, block, levels in zip(self.names, self.blocks, self.levels, strict=True):
-            far = [self._far(row, block, group, levels) for group in (given, suggested)]
+        groups = [group[group != row] for group in (given, suggested)]
+        for name, block, kind in zip(self.names, self.blocks, self.kinds, strict=True):
+            own, rows = self.x[row, block], [self.x[group, block] for group in groups]
+            far = _FAR_BY_KIND.get(kind, _numbers_apart)(own, rows)
             found.append(Column(name, cells[name], *far))
         found.sort(key=lambda column: -abs(column.given or 0.0))
         others = [name for name in cells if name not in set(self.names)]
         return found + [Column(name, cells[name], None, None) for name in others]
-
-    def _far(self, row: int, block: slice, group: Array, levels: bool) -> float | None:
-        """How far a column of a row is from those of a group, in standard deviations."""
-        group = group[group != row]
-        if not len(group):
-            return None
-        if levels:  # as far as a number would be of which there are so few as rare
-            rows, own = _levels(self.x[group, block]), _levels(self.x[None, row, block])[0]
-            counts = np.bincount(rows, minlength=own + 1)
-            rare = counts[rows] <= counts[own]
-            return float(norm.isf((rare.sum() + 0.5) / (len(group) + 1) / 2))
-        values, own = self.x[group, block.start], self.x[row, block.start]
-        middle = np.median(values)
-        width = _MAD * float(np.median(np.abs(values - middle))) or float(values.std())
-        if width == 0:
-            return 0.0 if own == middle else float(np.copysign(_FAR, own - middle))
-        return float(np.clip((own - middle) / width, -_FAR, _FAR))
 
     def nearest(self, row: int, group: Array, count: int) -> list[int]:
         """The rows of a group that are most like a row, the nearest first."""
@@ -85,6 +70,53 @@ class Looks:
         away = (self.x[group] - self.x[row]) / self.scale
         order = np.argsort(np.einsum("ij,ij->i", away, away), kind="stable")[:count]
         return group[order].tolist()
+
+
+def _numbers_apart(own: FloatArray, groups: list[FloatArray]) -> list[float | None]:
+    """How far a number is from those of each group, in standard deviations."""
+    return [_number_apart(own[0], rows[:, 0]) if len(rows) else None for rows in groups]
+
+
+def _number_apart(own: float, values: FloatArray) -> float:
+    middle = np.median(values)
+    width = _MAD * float(np.median(np.abs(values - middle))) or float(values.std())
+    if width == 0:
+        return 0.0 if own == middle else float(np.copysign(_FAR, own - middle))
+    return float(np.clip((own - middle) / width, -_FAR, _FAR))
+
+
+def _levels_apart(own: FloatArray, groups: list[FloatArray]) -> list[float | None]:
+    """As far as a number would be of which there are so few as rare."""
+    level = _levels(own[None])[0]
+    found: list[float | None] = []
+    for rows in groups:
+        levels = _levels(rows)
+        counts = np.bincount(levels, minlength=level + 1)
+        rare = counts[levels] <= counts[level]
+        tail = (rare.sum() + 0.5) / (len(rows) + 1) / 2
+        found.append(float(norm.isf(tail)) if len(rows) else None)
+    return found
+
+
+def _texts_apart(own: FloatArray, groups: list[FloatArray]) -> list[float | None]:
+    """How far a text is from those of each group towards the other group.
+
+    Of all directions of texts the one counts in which the groups differ, each part of it weighed by
+    how little texts of one group differ there.
+    """
+    if min(map(len, groups)) < _FEW_TEXTS:
+        return [None, None]
+    between = groups[1].mean(axis=0) - groups[0].mean(axis=0)
+    weight = between / (np.mean([rows.var(axis=0) for rows in groups], axis=0) + _TINY)
+    found: list[float | None] = []
+    for rows, side in zip(groups, (1, -1), strict=True):
+        along = side * rows @ weight
+        off = (side * float(own @ weight) - along.mean()) / (along.std() + _TINY)
+        found.append(float(np.clip(off, 0.0, _FAR)))
+    return found
+
+
+_FAR_BY_KIND = {"category": _levels_apart, "text": _texts_apart}
 
 
 def _levels(coded: FloatArray) -> Array:

@@ -61,6 +61,16 @@ class Opinion(NamedTuple):
             float(model.estimator.contamination_.value),
         )
 
+    def recalling(self, earlier: Opinion, told: list[int]) -> Opinion:
+        """The same, with an earlier suspicion of rows that a fit was told to be right.
+
+        It says nothing of them, but a person may take back what it was told.
+        """
+        suspicion, place = self.suspicion.copy(), np.empty(len(self.order), int)
+        suspicion[told] = earlier.suspicion[told]
+        place[self.order] = np.arange(len(place))
+        return self._replace(suspicion=suspicion, order=np.lexsort((place, -suspicion)))
+
     def probability(self, share: float) -> FloatArray:
         """That each target is wrong where so large a share of all rows is, [n]."""
         odds = np.clip(self.suspicion, 1e-300, 1 - 1e-12)
@@ -77,7 +87,7 @@ def settled(
     for row, decision in decisions.items():
         certain[row] = decision.certain
         kept[row] = decision.action != "drop"
-        if decision.certain:
+        if decision.action == "correct":
             targets[row] = value(decision.value)
     kind = None if schema.task == "classes" else float
     return np.array(targets, kind), certain, kept
@@ -93,21 +103,26 @@ def learn(
     *,
     verbose: bool = False,
 ) -> Opinion:
-    """Fit rows, those that are certain as such, and judge all of them."""
+    """Fit rows, those that are certain as such, and judge all targets as they were given.
+
+    y: targets as decided. Rows that were dropped or corrected are judged as they came, so that they
+    can be looked at again, and taken back; only a class that no row has any more says nothing.
+    """
     which = _some(y, certain, kept, settings.seed, classes=schema.task == "classes")
     estimator = settings.estimator(schema.task, verbose=verbose)
     estimator.fit(rows.x[which], y[which], trusted=certain[which])
-    place = np.zeros(len(y), int)  # rows that are dropped are not asked for
+    place = np.zeros(len(y), int)
     place[which] = np.arange(len(which))
-    new = kept.copy()
+    fitted, given = estimator.fitted_, rows.y
+    known = np.isin(given, y[which]) if schema.task == "classes" else np.ones(len(y), bool)
+    new = np.ones(len(y), bool)
     new[which] = False
-    fitted = estimator.fitted_
+    new = (new | (y != given)) & known
     judged = fitted.training.take(place)
     if new.any():
-        judged = judged.beside(fitted.judge(rows.x[new], y[new]), new)
-    known = y.copy()
-    known[~kept] = y[which][0]
-    return Opinion.of(TableModel(estimator, schema), known, judged)
+        judged = judged.beside(fitted.judge(rows.x[new], given[new]), new)
+    shown = np.where(known, given, np.where(kept, y, y[which][0]))
+    return Opinion.of(TableModel(estimator, schema), shown, judged)
 
 
 def _some(y: Array, certain: Array, kept: Array, seed: int, *, classes: bool) -> Array:
@@ -141,7 +156,10 @@ def _audited(path: Path, rows: TableRows, schema: Schema) -> Opinion:
     """An audit's list, which ranks the rows of this file."""
     import pyarrow.csv
 
-    table = pyarrow.csv.read_csv(path)
+    text = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(("suggested", "why"), pyarrow.string())
+    )
+    table = pyarrow.csv.read_csv(path, convert_options=text)
     if tuple(table.column_names[: len(_AUDIT)]) != _AUDIT:
         raise InvalidInput(
             f"MODEL must be a file of `mtbayes fit` or `mtbayes audit`, got {path}, whose columns "
@@ -164,7 +182,7 @@ def _audited(path: Path, rows: TableRows, schema: Schema) -> Opinion:
     odds = np.clip(share, 1e-12, 1 - 1e-12)
     odds = odds / (1 - odds) * (1 - mean) / mean
     numbers = schema.task == "number"
-    kind = float if numbers else type(rows.y.tolist()[0])
+    kind = float if numbers else int if schema.whole else str
     return Opinion(
         order,
         odds / (1 + odds),

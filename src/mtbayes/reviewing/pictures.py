@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +78,9 @@ def pictures(table: Any, schema: Schema, data: Path, asked: str | None) -> Pixel
     if asked is None:
         found = pixels.images(table, schema)
         return None if found is None else Pixels(found)
+    check_images(table.column_names, asked)
     if asked in table.column_names:
         return Files(data.resolve().parent, asked, texts(table.column(asked)))
-    if not Path(asked).is_dir():
-        raise InvalidInput(
-            f"images must be a column of paths or a folder, got {asked!r}. Columns are "
-            f"{', '.join(map(repr, table.column_names[:8]))}."
-        )
     every = [Files(Path(asked), name, texts(table.column(name))) for name in table.column_names]
     best = max(every, key=_there)
     if not _there(best):
@@ -92,6 +89,15 @@ def pictures(table: Any, schema: Schema, data: Path, asked: str | None) -> Pixel
             "cell's file is. Name the column, or the folder where its paths begin."
         )
     return best
+
+
+def check_images(names: Sequence[str], asked: str | None) -> None:
+    """What is said of images is a column or a folder; nothing need be said."""
+    if asked is not None and asked not in names and not Path(asked).is_dir():
+        raise InvalidInput(
+            f"images must be a column of paths or a folder, got {asked!r}. Columns are "
+            f"{', '.join(map(repr, names[:8]))}."
+        )
 
 
 def _there(files: Files) -> int:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from mtbayes._files import atomic
-from mtbayes.data.reading import MISSING, Source, unique
+from mtbayes.data.reading import MISSING, SEPARATOR, Source, unique
 from mtbayes.errors import InvalidInput
 from mtbayes.reviewing.decisions import Decision
 
@@ -112,8 +112,10 @@ def _clean_text(
 ) -> bytes:
     encoding = _encoding(raw)
     text = raw.decode(encoding)
-    delimiter = _delimiter(text, source.names)
-    found = _rows_of(text, delimiter, source.names.index(target))
+    told = SEPARATOR.match(text.removeprefix("\ufeff"))
+    begin = text.startswith("\ufeff") + (told.end() if told else 0)
+    delimiter = told.group(1) if told else _delimiter(text, begin, source.names)
+    found = _rows_of(text, begin, delimiter, source.names.index(target))
     next(found)  # the header
     spans = list(found)
     if len(spans) != rows:
@@ -151,13 +153,13 @@ def _encoding(raw: bytes) -> str:
     return "utf-8"
 
 
-def _delimiter(text: str, names: tuple[str, ...]) -> str:
+def _delimiter(text: str, begin: int, names: tuple[str, ...]) -> str:
     """The sign that cuts the header into these names."""
     for sign in _DELIMITERS:
-        row = next(_rows_of(text, sign, 0), None)
+        row = next(_rows_of(text, begin, sign, 0), None)
         if row is None:
             continue
-        head = text[row.begin : row.end].lstrip("\ufeff")
+        head = text[row.begin : row.end]
         if unique(next(csv.reader(io.StringIO(head), delimiter=sign), []))[0] == names:
             return sign
     raise InvalidInput(
@@ -166,14 +168,14 @@ def _delimiter(text: str, names: tuple[str, ...]) -> str:
     )
 
 
-def _rows_of(text: str, delimiter: str, place: int) -> Iterator[_Row]:
-    """Rows that are not empty; a cell that its row does not have is (0, 0)."""
+def _rows_of(text: str, begin: int, delimiter: str, place: int) -> Iterator[_Row]:
+    """Rows that are not empty, from a place on; a cell that its row does not have is (0, 0)."""
     sign = re.escape(delimiter)
     field = rf'(?>"[^"]*(?:""[^"]*)*"[^{sign}\r\n]*|[^{sign}\r\n]*)'
     end = r"(?:\r\n|\n|\r|\Z)"
     whole = re.compile(rf"(?:{field}{sign}){{{place}}}({field})(?:{sign}{field})*{end}")
     short = re.compile(rf"{field}(?:{sign}{field})*{end}")
-    at = 1 if text.startswith("\ufeff") else 0
+    at = begin
     while at < len(text):
         if text[at] in "\r\n":
             at += 1

@@ -7,6 +7,7 @@ all looked at before anything else. Text goes to the page as JSON and is never m
 
 from __future__ import annotations
 
+import json
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
@@ -79,9 +80,10 @@ class Guard:
             return "This server answers to its own page alone."
         # Whoever has the address may follow it as a link, from a terminal in a page for instance.
         link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
-        if headers.get(b"sec-fetch-site") == b"cross-site" and not link:
+        own = headers.get(b"sec-fetch-site", b"none") in (b"same-origin", b"none")
+        if not own and not link:
             return "This server answers to its own page alone."
-        token = scope["path"].split("/")[1].encode()
+        token = scope["path"].removeprefix("/").split("/")[0].encode("utf-8", "replace")
         if not secrets.compare_digest(token, self.token):
             return "The address must be the whole one that `mtbayes review` has printed."
         return None
@@ -112,15 +114,15 @@ class Pages:
         """A route: its work is done in a thread, and what is refused is told."""
 
         async def answer(request: Request) -> Response:
-            sent: Any = {}
+            body = b""
             if request.method == "POST":
                 body = await request.body()
                 if request.headers.get("content-type") != "application/json":
                     return JSONResponse({"error": "what is sent must be JSON"}, 415)
                 if len(body) > _LARGEST:
                     return JSONResponse({"error": "what is sent must be short"}, 413)
-                sent = await request.json()
             try:
+                sent = json.loads(body) if body else {}
                 made = await run_in_threadpool(make, request, sent)
             except Outside as error:
                 return JSONResponse({"error": str(error)}, 404)
@@ -221,19 +223,26 @@ def application(views: Views, out: Path, token: str, port: int) -> Guard:
     return Guard(Starlette(routes=routes), token, port)
 
 
+def bind(port: int) -> socket.socket:
+    """A port of this machine alone; 0 takes a free one."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((HOST, port))
+        found.listen()  # from now on it is taken
+    except OSError as error:
+        found.close()
+        raise InvalidInput(
+            f"port must be free on this machine, got {port} ({error.strerror}). Leave it out."
+        ) from None
+    return found
+
+
 class Server:
     """A server of a review, bound to an address."""
 
-    def __init__(self, views: Views, out: Path, port: int = 0) -> None:
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self.socket.bind((HOST, port))
-        except OSError as error:
-            self.socket.close()
-            raise InvalidInput(
-                f"port must be free on this machine, got {port} ({error.strerror}). Leave it out."
-            ) from None
+    def __init__(self, views: Views, out: Path, bound: socket.socket | None = None) -> None:
+        self.socket = bind(0) if bound is None else bound
         token, self.port = secrets.token_urlsafe(24), self.socket.getsockname()[1]
         self.address = f"http://{HOST}:{self.port}/{token}/"
         app = application(views, out, token, self.port)

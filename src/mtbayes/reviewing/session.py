@@ -13,7 +13,7 @@ from mtbayes import _check
 from mtbayes.data.reading import open_table
 from mtbayes.data.schema import check_target, learn_table
 from mtbayes.errors import InvalidInput
-from mtbayes.reviewing.applying import check_ending
+from mtbayes.reviewing.applying import check_out
 from mtbayes.reviewing.contents import keys
 from mtbayes.reviewing.decisions import ACTIONS, Decision, Log, write_csv
 from mtbayes.reviewing.opinion import Opinion, known, learn, settled
@@ -27,12 +27,24 @@ EVERY = 20
 """Decisions between two refits."""
 
 
+def log_of(data: Path) -> Path:
+    """Where decisions about a file are kept, unless a person says otherwise."""
+    return Path(f"{data}.review.jsonl")
+
+
 class Exported(NamedTuple):
     """Files that a review ends in."""
 
     clean: Path
     decisions: Path
     summary: Path
+
+    @classmethod
+    def beside(cls, clean: Path) -> Exported:
+        """The names of the others by that of the clean file."""
+        stem = clean.name.removesuffix(".gz").rsplit(".", 1)[0]
+        named = [clean.with_name(f"{stem}-{ending}") for ending in ("decisions.csv", "summary.md")]
+        return cls(clean, *named)
 
 
 class Review:
@@ -82,7 +94,7 @@ class Review:
         self.values = Values(self.schema, table.column(target), coded.y)
         self.keys = keys(table)
         self._place = {key: i for i, key in enumerate(self.keys)}
-        self.log = Log(Path(f"{self.data}.review.jsonl") if log is None else Path(log), target)
+        self.log = Log(log_of(self.data) if log is None else Path(log), target)
         self.lock, self.version, self.error = RLock(), 0, ""
         self._fitting: Thread | None = None
         self._fits, self._since = 0, 0
@@ -170,12 +182,12 @@ class Review:
     def undo(self) -> int | None:
         """Take the last decision back; returns its row, None where there is none."""
         with self.lock:
-            while (last := self.log.undo()) is not None:
-                if last.key in self._place:  # and not about a row that has changed since
-                    self._since = max(0, self._since - 1)
-                    self._changed()
-                    return self._place[last.key]
-            return None
+            last = self.log.undo(self._place)  # not about a row that has changed since
+            if last is None:
+                return None
+            self._since = max(0, self._since - (last.action != "skip"))
+            self._changed()
+            return self._place[last.key]
 
     def refit(self, *, wait: bool = True) -> None:
         """Learn from what was decided, and rank what is left anew.
@@ -197,7 +209,7 @@ class Review:
     def _refit(self) -> None:
         error, found = "", None
         try:
-            found = self._learned(verbose=False)
+            found = self._learned(verbose=False, earlier=self.opinion)
         except Exception as failed:  # told on the page; what was known before stays
             error = " ".join(str(failed).split()) or type(failed).__name__
         with self.lock:
@@ -209,10 +221,13 @@ class Review:
             if self.every and self._since >= self.every:  # decided meanwhile
                 self.refit(wait=False)
 
-    def _learned(self, verbose: bool) -> Opinion:
+    def _learned(self, verbose: bool, earlier: Opinion | None = None) -> Opinion:
         with self.lock:
-            y, certain, kept = settled(self.schema, self.rows.y, self.decided, self.values.parse)
-        return learn(self.settings, self.schema, self.rows, y, certain, kept, verbose=verbose)
+            decided = self.decided
+        y, certain, kept = settled(self.schema, self.rows.y, decided, self.values.parse)
+        found = learn(self.settings, self.schema, self.rows, y, certain, kept, verbose=verbose)
+        told = [row for row, decision in decided.items() if decision.action == "keep"]
+        return found if earlier is None else found.recalling(earlier, told)
 
     def _take(self, opinion: Opinion) -> None:
         self.opinion = opinion
@@ -248,15 +263,11 @@ class Review:
 
     def export(self, out: Any) -> Exported:
         """Write the clean file, the decisions as CSV, and a summary beside it."""
-        out = Path(out)
-        check_ending(self.data, out)
-        stem = out.name.removesuffix(".gz").rsplit(".", 1)[0]
-        paths = Exported(
-            out, out.with_name(f"{stem}-decisions.csv"), out.with_name(f"{stem}-summary.md")
-        )
+        paths = Exported.beside(Path(out))
+        check_out(self.data, paths.clean)
         with self.lock:
             by_row = {int(self.rows.place[i]) - 1: d for i, d in self.decided.items()}
-            write_clean(self.source, self.schema.target, by_row, out, self.file_rows)
+            write_clean(self.source, self.schema.target, by_row, paths.clean, self.file_rows)
             write_csv(self.schema.target, self.decided.values(), paths.decisions)
             paths.summary.write_text(self.summary(), encoding="utf-8")
             for path in paths:

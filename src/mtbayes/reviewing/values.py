@@ -7,7 +7,9 @@ import re
 from collections import Counter
 from typing import Any
 
-from mtbayes.data.kinds import is_text
+import pyarrow as pa
+
+from mtbayes.data.kinds import Cells, is_text
 from mtbayes.data.reading import MISSING
 from mtbayes.data.schema import Schema
 from mtbayes.errors import InvalidInput
@@ -30,8 +32,9 @@ class Values:
         self._commas = text and schema.decimal == "," and any("," in cell for cell in self.given)
         self._digits = None
         if schema.task == "number":
-            self._digits = _digits(self.given if text else [], labels)
+            self._digits = _digits(self.given if text else [], labels, schema.decimal)
         self._cells: dict[Any, str] = {}
+        self._parsed: dict[str, Any] = {}
         if schema.task == "classes":  # as most rows write it
             counts: dict[Any, Counter[str]] = {}
             for label, cell in zip(labels, self.given, strict=True):
@@ -47,19 +50,24 @@ class Values:
 
     def parse(self, text: str) -> Any:
         """A cell as a label or a number."""
-        return parse(self.schema, text)
+        if text not in self._parsed:
+            self._parsed[text] = parse(self.schema, text)
+        return self._parsed[text]
 
 
-def _digits(cells: list[str], numbers: list[float]) -> int | None:
+def _digits(cells: list[str], numbers: list[float], decimal: str = ".") -> int | None:
     """How many digits a column has behind the point; None where that differs much.
 
-    >>> _digits(["1.50", "2,25"], [1.5, 2.25]), _digits([], [3.0, 4.0]), _digits([], [0.1])
+    >>> _digits(["1.50", "2.25"], [1.5, 2.25]), _digits([], [3.0, 4.0]), _digits([], [0.1])
     (2, 0, None)
+    >>> _digits(["3.0", "4.0"], [3.0, 4.0]), _digits(["1,500", "2"], [1500.0, 2.0])
+    (1, 0)
     """
-    if all(number % 1 == 0 for number in numbers):
-        return 0
-    ends = [re.search(r"[.,](\d+)$", cell.strip()) for cell in cells]
+    sign = re.escape(decimal)
+    ends = [re.search(rf"{sign}(\d+)$", cell.strip()) for cell in cells]
     found = [len(end[1]) for end in ends if end]
+    if all(number % 1 == 0 for number in numbers):  # which 3.00 is too
+        return max(found) if len(found) == len(cells) and found else 0
     return max(found) if found and max(found) <= _MOST_DIGITS else None
 
 
@@ -70,14 +78,10 @@ def parse(schema: Schema, text: str) -> Any:
         raise InvalidInput("a target must have a value, got none. Drop the row if it has none.")
     if schema.task == "classes" and not schema.whole:
         return plain
-    if schema.decimal == "," and "," in plain:
-        plain = plain.replace(".", "").replace(",", ".")
-    try:
-        number = float(plain)
-    except ValueError:
-        number = math.nan
+    number = float(Cells(pa.array([plain]), schema.decimal).numbers()[0][0])
     if not math.isfinite(number) or (schema.task == "classes" and number % 1):
         kind = "whole number" if schema.task == "classes" else "number"
+        kind += " with a decimal comma" if schema.decimal == "," else ""
         raise InvalidInput(
             f"{schema.target!r} must be a {kind} as in the other rows, got {text.strip()!r}."
         )

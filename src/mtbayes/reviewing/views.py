@@ -25,6 +25,10 @@ class Views:
         self.review, schema, table = review, review.schema, review.rows.table
         self.looks = Looks(schema, review.rows.x)
         self.pictures = pictures(table, schema, review.data, images)
+        values, code = np.unique(np.array(review.values.given), return_inverse=True)
+        self._given: tuple[list[str], Any] = values.tolist(), code
+        self._others: tuple[list[str], Any] = [], code
+        self._opinion: Any = None
         self.cells = {
             name: [cell.replace("\x00", "") for cell in texts(table.column(name))]
             for name in table.column_names
@@ -47,7 +51,7 @@ class Views:
                 "listed": len(review.order),
                 "first": next(iter(review.open.tolist()), None),
                 "counts": review.counts(),
-                "undo": bool(review.log.stack.made),
+                "undo": bool(review.decided),
                 "fitting": review.fitting,
                 "error": review.error,
                 "missing": len(review.missing),
@@ -87,20 +91,19 @@ class Views:
         if state != "all":
             picked = [row for row, d in review.decided.items() if d.action == state]
             rows = review.open if state == "open" else rows[np.isin(rows, picked)]
-        if text:
-            low = text.lower()
-            given, value = review.values.given, review.values.text
-            rows = np.array(
-                [
-                    row
-                    for row in rows.tolist()
-                    if low in given[row].lower()
-                    or low in value(review.opinion.alternative[row].item()).lower()
-                    or low == str(review.rows.place[row])
-                ],
-                int,
-            )
-        return rows
+        return rows[self._with(text)[rows]] if text else rows
+
+    def _with(self, text: str) -> Any:
+        """Which rows have a text in what is given or suggested, or as their number, [n]."""
+        review, low = self.review, text.lower()
+        if self._opinion is not review.opinion:  # each value is looked at once
+            self._opinion = review.opinion
+            labels, code = np.unique(review.opinion.alternative, return_inverse=True)
+            self._others = [review.values.text(v) for v in labels.tolist()], code
+        found = review.rows.place == int(text) if text.isdecimal() else np.zeros(len(review), bool)
+        for values, code in (self._given, self._others):
+            found = found | np.array([low in value.lower() for value in values])[code]
+        return found
 
     def _line(self, row: int) -> dict[str, Any]:
         review = self.review

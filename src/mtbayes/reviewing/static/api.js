@@ -36,5 +36,5 @@ export function percent(share) {
   const value = 100 * share;
   if (value > 99.9 && share < 1) return ">\u202f99.9\u00a0%";
   if (value < 0.1 && share > 0) return "<\u202f0.1\u00a0%";
-  return `${value.toFixed(value < 10 ? 1 : 0)}\u00a0%`;
+  return `${value.toFixed(value < 10 || (value >= 99.5 && share < 1) ? 1 : 0)}\u00a0%`;
 }

@@ -9,7 +9,7 @@ function draw(tag, options, text) {
 }
 
 export function chart(box, state) {
-  const width = 400, height = 210, left = 40, low = 34, top = 10, right = 12;
+  const width = 400, height = 210, left = 40, low = 34, top = 24, right = 12;
   const past = [[0, 0], ...state.curve.map((found, i) => [i + 1, found])];
   const future = [past[past.length - 1], ...state.ahead];
   const most = Math.max(10, ...future.map(p => p[0])), high = Math.max(2, ...future.map(p => p[1]));
@@ -27,7 +27,7 @@ export function chart(box, state) {
     draw("path", { d: line(future), class: "ahead" }), draw("path", { d: line(past), class: "past" }),
     draw("circle", { cx: x(state.looked), cy: y(state.found), r: 4, class: "now" }),
     draw("text", { x: (left + width - right) / 2, y: height - 2, "text-anchor": "middle" }, "rows looked at"),
-    draw("text", { x: left + 6, y: top + 10 }, "wrong rows found"));
+    draw("text", { x: 2, y: 12 }, "wrong rows found"));
   box.replaceChildren(svg);
 }
 

@@ -31,7 +31,7 @@ export class Combo {
     by("digits").textContent = digits ? "take that class (0 too)" : "take a value of the list";
     by("candidates").replaceChildren(...row.candidates.map((one, i) => make("li", {},
       make("button", { onclick: () => this.take(one.value) },
-        this.numbers ? null : make("kbd", {}, digits ? one.value : String(i + 1)), digits ? "" : ` ${one.value}`,
+        this.numbers ? null : make("kbd", { class: digits ? "own" : "" }, digits ? one.value : String(i + 1)), digits ? "" : ` ${one.value}`,
         one.chance === null ? null : make("span", { class: "quiet" }, ` ${percent(one.chance)}`)))));
   }
 

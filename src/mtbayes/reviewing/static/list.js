@@ -79,15 +79,18 @@ export class List {
       if (rows && rows[at % PAGE]) lines.push(this.line(rows[at % PAGE], at));
     }
     this.tall.replaceChildren(...lines);
+    const shown = by(`line${this.current}`);
+    if (shown) this.box.setAttribute("aria-activedescendant", shown.id);
+    else this.box.removeAttribute("aria-activedescendant");
   }
 
   line(row, at) {
     const changed = row.value !== row.given;
     const to = row.state === "drop" ? "dropped" : row.state === "keep" || !changed ? "" : `→ ${row.value}`;
     const line = make("div", {
-      class: `line ${row.state}`, role: "option", "data-row": row.row, "aria-posinset": at + 1,
+      class: `line ${row.state}`, role: "option", id: `line${row.row}`, "data-row": row.row, "aria-posinset": at + 1,
       "aria-setsize": this.total, "aria-selected": row.row === this.current,
-      "aria-label": `row ${row.place}, ${WORDS[row.state]}, given ${row.given}, ${to}`,
+      "aria-label": `row ${row.place}, ${WORDS[row.state]}, given ${row.given}${to ? `, ${to.replace("→", "now")}` : ""}`,
     },
       make("span", { class: "mark", "aria-hidden": "true" }, MARKS[row.state]),
       make("span", { class: "place" }, String(row.place)),

@@ -22,7 +22,7 @@ export function showRow(row, state) {
   by("on").disabled = row.next === null;
   picture(by("picture"), row.image, row.row, `Row ${row.place}`);
   columns(row);
-  near(row);
+  near(row, state);
 }
 
 function sentence(text) {
@@ -73,9 +73,9 @@ function columns(row) {
       `${row.columns.length - shown.length} more columns`)))));
 }
 
-function near(row) {
+function near(row, state) {
   by("near").replaceChildren(...row.near.map(group => {
-    const title = make("h4", {}, "like ", make("b", {}, group.value));
+    const title = make("h4", {}, state.task === "number" ? `${state.target} near ` : "like ", make("b", {}, group.value));
     if (!group.rows.length) return make("div", { class: "group" }, title, make("p", { class: "quiet" }, "No trusted rows."));
     const images = group.rows.some(one => one.image);
     const head = make("tr", {}, make("th", { scope: "col" }, "row"), make("th", { scope: "col" }, "target"),
