@@ -187,3 +187,23 @@ def test_bad_folders_and_tasks_are_named(folder, fitted, tmp_path):
     assert result.exit_code == 2
     assert "Is 'label' meant?" in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_cell_that_contradicts_the_sample_is_named_by_its_row(tmp_path, monkeypatch):
+    """Which no sample of 200 rows tells: all others are whole numbers and points."""
+    monkeypatch.setattr(streamed, "SAMPLE", 200)
+    cells = np.array([f"{i % 97}.5" for i in range(N)], object)
+    lost = next(i for i in range(N) if i not in some_rows(N, 200))
+    cells[lost] = "3,25"
+    (tmp_path / "rows").mkdir()
+    table = pa.table({"x": cells, "label": np.where(np.arange(N) % 97 > 48, "up", "down")})
+    pq.write_table(table, tmp_path / "rows" / "a.parquet", row_group_size=100)
+    options = ("--t", "0.7", "--epochs", "2", "--learner", "linear")
+    found = run("fit", "rows", "--target", "label", *options, folder=tmp_path)
+    assert found.exit_code == 1
+    assert f"'3,25' in row {lost + 1}." in found.stderr
+
+
+def some_rows(count, size):
+    """Rows from which the schema is learned, at seed 0."""
+    return np.sort(np.random.default_rng(0).choice(count, size, replace=False))

@@ -95,3 +95,9 @@ def test_what_cannot_be_told_is_warned_of():
     table = pd.DataFrame({"a": ["1.628", "2.000", "3.125"] * 30, "b": SIZE})
     with pytest.warns(UserWarning, match="may be 1.628 or 1628"):
         RobustClassifier(LogisticRegression(), t=1.0).fit(table, LABEL)
+
+
+def test_what_new_rows_have_of_their_own_is_warned_of(frame, model):
+    new = frame.assign(colour=["pink", *frame["colour"][1:]])
+    with pytest.warns(UserWarning, match=r"1 rows have a 'colour' that no fitted row had: 'pink'"):
+        model.predict(new)

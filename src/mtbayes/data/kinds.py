@@ -26,6 +26,7 @@ from mtbayes.types import FloatArray
 _READABLE = 0.95  # of the cells, for a column of text to be of a kind
 _COMMON = 5  # rows of a level that gets a column of its own
 _LEVELS = 50
+_SLIPS = 2  # rows of one word, at most, that is none of those of its column
 _RARE = 2000  # levels without a column of their own that are remembered
 _TRUTHS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _YEAR = 365.2425
@@ -66,11 +67,12 @@ class Cells:
     """A column of a table, read as text or numbers when first asked, and once.
 
     values: an Arrow array
-    decimal: the sign before the decimals of numbers in text; style: of dates in text
+    decimal: the sign before the decimals of numbers in text, if it is told; style: of dates in text
     """
 
-    def __init__(self, values: Any, decimal: str = numerals.POINT, style: str = "") -> None:
-        self.values, self.decimal, self.style = values, decimal, style
+    def __init__(self, values: Any, decimal: str = numerals.UNTOLD, style: str = "") -> None:
+        self.values, self.style = values, style
+        self.told, self.decimal = decimal, decimal or numerals.POINT
 
     def __len__(self) -> int:
         return len(self.values)
@@ -160,30 +162,30 @@ class _Plain:
 class Number(_Plain):
     """Numbers, or their text; gaps are filled with the median.
 
-    decimal: the sign before decimals in text
+    decimal: the sign before decimals in text, or that nothing told it
     """
 
-    decimal: str = numerals.POINT
+    decimal: str = numerals.UNTOLD
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
-        _check.known("decimal", self.decimal, list(numerals.NAMES))
+        _check.known("decimal", self.decimal, [*numerals.NAMES, numerals.UNTOLD])
 
     @property
     def spelling(self) -> str:  # type: ignore[override]
         """Its decimal sign."""
-        return f"numbers with a decimal {numerals.NAMES[self.decimal]}"
+        return f"numbers with a decimal {numerals.NAMES[self.decimal or numerals.POINT]}"
 
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Self:
         """From a column of which nearly all cells can be read."""
-        return replace(super().learn(name, cells), decimal=cells.decimal)
+        return replace(super().learn(name, cells), decimal=cells.told)
 
     def contradiction(self, cells: Cells) -> int | None:
         """The first number in text whose decimals stand behind the other sign."""
         if not cells.is_text:
             return None
-        return numerals.contradiction(cells.text, self.decimal, cells.numbers()[0])
+        return numerals.contradiction(cells.text, cells.decimal, cells.numbers()[0])
 
     @staticmethod
     def read(cells: Cells) -> tuple[FloatArray, int]:
@@ -193,7 +195,11 @@ class Number(_Plain):
 
 @storable
 class Boolean(_Plain):
-    """Truths, or true and false, yes and no, as 0 and 1; gaps become the more common one."""
+    """Truths, or true and false, yes and no, as 0 and 1; gaps become the more common one.
+
+    A third word in a row or two is a slip. One that comes again and again is a value, such as
+    "perhaps", and its column a category.
+    """
 
     kind: ClassVar[str] = "boolean"
 
@@ -209,6 +215,17 @@ class Boolean(_Plain):
         place = np.nan_to_num(np.asarray(place, float), nan=len(_TRUTHS)).astype(int)
         found = np.array([*_TRUTHS.values(), np.nan])[place]
         return found, int(np.isnan(found).sum()) - words.null_count
+
+    @classmethod
+    def learn(cls, name: str, cells: Cells) -> Self:
+        """From a column of which nearly all cells can be read, and the others are slips."""
+        learned = super().learn(name, cells)
+        if cells.is_text:
+            words = pc.utf8_lower(pc.drop_null(cells.text))
+            strange = words.filter(pc.invert(pc.is_in(words, pa.array(list(_TRUTHS)))))
+            if max(Counter(strange.to_pylist()).values(), default=0) > _SLIPS:
+                raise Unfit
+        return learned
 
     @staticmethod
     def middle(found: FloatArray) -> float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from mtbayes.data.coder import Coder, Styles, learn_columns
+from mtbayes.data.coder import Coder, Seen, Styles, learn_columns
 from mtbayes.errors import InvalidInput
 
 
@@ -24,8 +25,7 @@ def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
         styles = Styles.of(table)
         found = learn_columns(table, table.column_names, styles, "the target")
         estimator.coder_ = found.coder
-        for note in (*styles.notes, *_strays(found.seen.strays)):
-            warnings.warn(f"{note}.", UserWarning, stacklevel=2)
+        _warn(styles.notes, found.seen)
         return found.x
     coder: Coder | None = getattr(estimator, "coder_", None)
     if coder is None:
@@ -37,7 +37,10 @@ def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
             "found by their names."
         )
     coder.check(table.column_names)
-    return coder.code(table)
+    seen = Seen.nothing()
+    numbers = coder.code(table, seen=seen)
+    _warn((), seen)
+    return numbers
 
 
 def _table(x: Any) -> pa.Table | None:
@@ -71,5 +74,7 @@ def _needs_coding(table: pa.Table) -> bool:
     )
 
 
-def _strays(strays: dict[str, int]) -> list[str]:
-    return [f"{count} cells of {name!r} cannot be read" for name, count in strays.items()]
+def _warn(notes: Sequence[str], seen: Seen) -> None:
+    """Of what the command would note."""
+    for note in (*notes, *seen.notes):
+        warnings.warn(f"{note}.", UserWarning, stacklevel=2)
