@@ -302,7 +302,7 @@ def cells_of(values: Any, decimal: str = numerals.UNTOLD, style: str = "") -> Ce
             values = pa.concat_arrays(values.chunks)
     if pa.types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
-    if values.type == pa.string_view():
+    if values.type == pa.string_view() or pa.types.is_null(values.type):  # of whatever kind
         values = pc.cast(values, pa.string())
     return Cells(pc.cast(values, pa.string()) if is_text(values) else values, decimal, style)
 

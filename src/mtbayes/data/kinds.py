@@ -106,6 +106,8 @@ class Cells:
             found, strays = numerals.read(self.text, self.decimal)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             found = pc.cast(self.values, pa.float64(), safe=False)
+        elif pa.types.is_duration(kind) or pa.types.is_time(kind):
+            found = _seconds(self.values)
         else:
             return None
         array = np.array(found.to_numpy(zero_copy_only=False), float)
@@ -160,7 +162,7 @@ class _Plain:
 @storable
 @dataclass(frozen=True)
 class Number(_Plain):
-    """Numbers, or their text; gaps are filled with the median.
+    """Numbers, or their text, or durations in seconds; gaps are filled with the median.
 
     decimal: the sign before decimals in text, or that nothing told it
     """
@@ -370,6 +372,13 @@ def _filled(found: FloatArray, fill: float, gaps: bool) -> FloatArray:
     missing = np.isnan(found)
     parts = [np.where(missing, fill, found), *([missing] if gaps else [])]
     return np.stack(parts, axis=1).astype(float)
+
+
+def _seconds(values: Any) -> Any:
+    """Durations, or times of a day, in seconds."""
+    plain = pa.duration("us") if pa.types.is_duration(values.type) else pa.time64("us")
+    ticks = pc.cast(pc.cast(values, plain, safe=False), pa.int64())
+    return pc.divide(pc.cast(ticks, pa.float64(), safe=False), 1e6)
 
 
 def _float(values: Any) -> FloatArray:

@@ -22,10 +22,13 @@ def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
         table = _table(x)
         if table is None or not _needs_coding(table):
             return x
+        _check_rows(table)
         styles = Styles.of(table)
         found = learn_columns(table, table.column_names, styles, "the target")
         estimator.coder_ = found.coder
-        _warn(styles.notes, found.seen)
+        gone = [f"{name!r} ({reason})" for name, reason in found.coder.dropped]
+        left_out = [f"columns left out: {', '.join(gone)}"] if gone else []
+        _warn([*left_out, *styles.notes], found.seen)
         return found.x
     coder: Coder | None = getattr(estimator, "coder_", None)
     if coder is None:
@@ -37,6 +40,7 @@ def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
             "found by their names."
         )
     coder.check(table.column_names)
+    _check_rows(table)
     seen = Seen.nothing()
     numbers = coder.code(table, seen=seen)
     _warn((), seen)
@@ -63,6 +67,11 @@ def _table(x: Any) -> pa.Table | None:
             f"X must hold one kind of value in each column, got others ({said}). Convert them, "
             "such as by X[column].astype(str)."
         ) from None
+
+
+def _check_rows(table: pa.Table) -> None:
+    if not table.num_rows:
+        raise InvalidInput("X must not be empty, got a frame without rows. Look how it was made.")
 
 
 def _needs_coding(table: pa.Table) -> bool:
