@@ -21,6 +21,7 @@ from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.data import dates, numerals
 from mtbayes.data.reading import MISSING
+from mtbayes.errors import InvalidInput
 from mtbayes.types import FloatArray
 
 _READABLE = 0.95  # of the cells, for a column of text to be of a kind
@@ -123,6 +124,9 @@ class _Plain:
     fill: float
     gaps: bool
 
+    def __post_init__(self) -> None:
+        _check_finite(self.fill, self.name)
+
     @staticmethod
     def read(cells: Cells) -> tuple[FloatArray, int]:
         """Cells as numbers, NaN where missing, and how many could not be read."""
@@ -171,6 +175,7 @@ class Number(_Plain):
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check.known("decimal", self.decimal, [*numerals.NAMES, numerals.UNTOLD])
 
     @property
@@ -248,6 +253,7 @@ class Date:
 
     def __post_init__(self) -> None:
         _check.known("style", self.style, list(dates.STYLES))
+        _check_finite(self.origin, self.name)
 
     @property
     def spelling(self) -> str:
@@ -314,6 +320,11 @@ class Category:
     kind: ClassVar[str] = "category"
     spelling: ClassVar[str] = ""
 
+    def __post_init__(self) -> None:
+        every = [*self.levels, *self.rare]
+        if len(set(every)) < len(every):
+            raise InvalidInput(f"levels of {self.name!r} must differ, got two alike.")
+
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Category:
         """From a column of text of which at least half is of common levels."""
@@ -359,6 +370,11 @@ class Category:
         if self.gaps:
             parts.append(missing[:, None])
         return np.concatenate(parts, axis=1).astype(float), 0
+
+
+def _check_finite(value: float, name: str) -> None:
+    if not abs(value) < np.inf:
+        raise InvalidInput(f"what stands in gaps of {name!r} must be finite, got {value}.")
 
 
 def _enough(found: FloatArray, strays: int) -> None:

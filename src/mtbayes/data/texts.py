@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,10 +74,10 @@ class Text:
     spelling: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        sizes = [_SLOTS if known is None else len(known) for known in self.terms.values()]
-        strange = set(self.terms) - set(_ANALYSERS)
+        known = all(_in_order(terms) for terms in self.terms.values() if terms is not None)
+        sizes = [_SLOTS if terms is None else len(terms) for terms in self.terms.values()]
         shapes = self.weights.shape, self.directions.shape[1:]
-        if strange or shapes != ((sum(sizes),),) * 2:
+        if not known or list(self.terms) != list(_ANALYSERS) or shapes != ((sum(sizes),),) * 2:
             raise InvalidInput(f"weights of {self.name!r} must go with its terms, got others.")
 
     @classmethod
@@ -145,6 +146,12 @@ def _alone(part: str) -> str:
     """The word as such, and not within another; a pair of signs anywhere."""
     escaped = re.escape(part)
     return escaped if _PAIRS.fullmatch(part) else rf"\b{escaped}\b"
+
+
+def _in_order(terms: Any) -> bool:
+    """Whether terms are what an analyser makes: text, each once, in alphabetical order."""
+    words = isinstance(terms, list | tuple) and all(isinstance(term, str) for term in terms)
+    return words and all(one < other for one, other in pairwise(terms))
 
 
 def _terms(texts: list[str], how: str) -> list[str] | None:
