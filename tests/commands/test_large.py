@@ -1,6 +1,9 @@
 """A folder of Parquet files, read as it is needed."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -207,3 +210,29 @@ def test_a_cell_that_contradicts_the_sample_is_named_by_its_row(tmp_path, monkey
 def some_rows(count, size):
     """Rows from which the schema is learned, at seed 0."""
     return np.sort(np.random.default_rng(0).choice(count, size, replace=False))
+
+
+def peak(folder, rows):
+    """Bytes that a fit of so many rows, in files of 100,000, takes at most."""
+    rng, path = np.random.default_rng(0), folder / f"rows{rows}"
+    path.mkdir()
+    for part in range(rows // 100_000):
+        x = rng.normal(size=(100_000, 10)).astype(np.float32)
+        columns = {f"x{i}": column for i, column in enumerate(x.T)}
+        table = pa.table({**columns, "y": np.where(x[:, 0] > 0, "a", "b")})
+        pq.write_table(table, path / f"{part}.parquet")
+    given = ["fit", str(path), "--target", "y", "--learner", "linear", "--t", "0.7", "--m", "1"]
+    given += ["--epochs", "1", "--quiet", "--model", str(folder / f"{rows}.mtb")]
+    script = "import sys; from mtbayes.cli import run; sys.argv[0] = 'mtbayes'; run()"
+    process = subprocess.Popen([sys.executable, "-c", script, *given])
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_maxrss
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    few, many = (peak(tmp_path, rows) for rows in (200_000, 1_000_000))
+    print("peak", few, "and", many, "kB")
+    assert many <= 1.15 * few

@@ -318,3 +318,10 @@ def test_labels_that_differ_beyond_double_precision_are_not_called_alike():
     assert coded.y[:2].tolist() == long
     _, coded = learn_table(pa.table({"v": np.sqrt(np.arange(40)), "y": ["1e3", "1000"] * 20}), "y")
     assert "told apart by their spelling: '1000' and '1e3'" in coded.notes[0]
+
+
+def test_thousands_of_classes_are_refused_before_any_fit():
+    rows = np.arange(6000)
+    table = pa.table({"v": np.sqrt(rows), "y": [f"c{i % 3000}" for i in rows]})
+    with pytest.raises(InvalidInput, match="got 'y' with 3000 in 6000 rows, like 'c0'"):
+        learn_table(table, "y")
