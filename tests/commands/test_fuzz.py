@@ -8,9 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mtbayes import RobustClassifier
+from mtbayes._files import write_arrays
+from mtbayes.commands.predict import predictions
 from mtbayes.data.reading import MISSING, open_table
 from mtbayes.data.schema import learn_table
 from mtbayes.errors import InvalidInput
+from mtbayes.tables.model import TableModel
+
+from ..estimators.test_restoring import WRONG, nodes, opened, put, spoilt_arrays
 
 CASES = 300
 ODD = [
@@ -155,3 +161,85 @@ def test_a_table_is_what_it_was_however_it_is_cut():
     whole, _ = learn_table(pa.table({"v": cells, "y": ["a", "b"] * 30}), "y")
     halves = [whole.code(pa.table({"v": part})) for part in (cells[:2], cells[2:])]
     np.testing.assert_array_equal(np.concatenate(halves)[:3, 0], [1628, 2000, 3.5])
+
+
+OTHERS = [10**12, -1, float("inf"), float("nan"), 1e308]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The file of a model with columns of all kinds, their rows, and what it says of them."""
+    rng, n = np.random.default_rng(0), 80
+    x = rng.normal(size=n)
+    said = np.where(x > 0, "far too wide for our door", "hardly as long as my hand")
+    rows = pa.table(
+        {
+            "x": [f"{v:.2f}" for v in x],
+            "c": np.resize(["r", "g", "b"], n),
+            "d": [f"2020-03-{1 + i % 28:02d}" for i in range(n)],
+            "b": np.resize(["yes", "no", "No"], n),
+            "words": [f"{text} {i}" for i, text in enumerate(said)],
+            "y": np.where(x > 0, "a", "b"),
+        }
+    )
+    schema, coded = learn_table(rows, "y")
+    model = RobustClassifier("trees", t=1.0, random_state=0).fit(coded.x, coded.y)
+    path = tmp_path_factory.mktemp("columns") / "some.mtb"
+    TableModel(model, schema).save(path)
+    return path, rows, predictions(TableModel.load(path), coded.x, 0.9)
+
+
+def spoilt_columns(rng, arrays, settings):
+    """A model's file in which what it says of columns is changed."""
+    own = {name for name in arrays if name.startswith("beside")}
+    if rng.random() < 0.25:
+        changed = spoilt_arrays(rng, {name: arrays[name] for name in own})
+        return {k: v for k, v in arrays.items() if k not in own} | changed, settings
+    places = [path for path in nodes(settings["beside"], ("beside",)) if len(path) > 2]
+    path, how = places[rng.integers(len(places))], rng.integers(4)
+
+    def change(place, key):
+        if how == 0:
+            del place[key]
+        elif how == 1 and isinstance(place, dict):
+            place[f"{key}_"] = place.pop(key)
+        elif isinstance(place[key], float):
+            place[key] = OTHERS[rng.integers(len(OTHERS))]
+        else:  # any text may be a name, or a class of its own
+            place[key] = [wrong for wrong in WRONG if wrong != "x"][rng.integers(len(WRONG) - 1)]
+
+    return arrays, put(settings, path, change)
+
+
+def fuzz_columns(whole, cases):
+    path, rows, said = whole
+    arrays, settings = opened(path)
+    refused = 0
+    for seed in range(cases):
+        write_arrays(
+            path.with_name("spoilt.mtb"),
+            *spoilt_columns(np.random.default_rng(seed), arrays, settings),
+        )
+        try:
+            model = TableModel.load(path.with_name("spoilt.mtb"))
+        except InvalidInput:
+            refused += 1
+            continue
+        x = model.schema.code(rows)
+        assert np.isfinite(x).all(), seed
+        assert np.isfinite(predictions(model, x, 0.9).column(1)).all(), seed
+        same = predictions(model, x, 0.9).equals(said)
+        numbers = settings["beside"] != opened(path.with_name("spoilt.mtb"))[1]["beside"]
+        assert same or numbers, seed  # another number may be meant
+    return refused
+
+
+def test_a_few_columns_of_model_files(whole):
+    assert fuzz_columns(whole, 40) > 30
+
+
+@pytest.mark.slow
+def test_300_columns_of_model_files(whole):
+    refused = fuzz_columns(whole, CASES)
+    print("refused", refused, "of", CASES)
+    assert refused > 0.8 * CASES

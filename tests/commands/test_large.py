@@ -1,6 +1,9 @@
 """A folder of Parquet files, read as it is needed."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -187,3 +190,49 @@ def test_bad_folders_and_tasks_are_named(folder, fitted, tmp_path):
     assert result.exit_code == 2
     assert "Is 'label' meant?" in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_cell_that_contradicts_the_sample_is_named_by_its_row(tmp_path, monkeypatch):
+    """Which no sample of 200 rows tells: all others are whole numbers and points."""
+    monkeypatch.setattr(streamed, "SAMPLE", 200)
+    cells = np.array([f"{i % 97}.5" for i in range(N)], object)
+    lost = next(i for i in range(N) if i not in some_rows(N, 200))
+    cells[lost] = "3,25"
+    (tmp_path / "rows").mkdir()
+    table = pa.table({"x": cells, "label": np.where(np.arange(N) % 97 > 48, "up", "down")})
+    pq.write_table(table, tmp_path / "rows" / "a.parquet", row_group_size=100)
+    options = ("--t", "0.7", "--epochs", "2", "--learner", "linear")
+    found = run("fit", "rows", "--target", "label", *options, folder=tmp_path)
+    assert found.exit_code == 1
+    assert f"'3,25' in row {lost + 1}." in found.stderr
+
+
+def some_rows(count, size):
+    """Rows from which the schema is learned, at seed 0."""
+    return np.sort(np.random.default_rng(0).choice(count, size, replace=False))
+
+
+def peak(folder, rows):
+    """Bytes that a fit of so many rows, in files of 100,000, takes at most."""
+    rng, path = np.random.default_rng(0), folder / f"rows{rows}"
+    path.mkdir()
+    for part in range(rows // 100_000):
+        x = rng.normal(size=(100_000, 10)).astype(np.float32)
+        columns = {f"x{i}": column for i, column in enumerate(x.T)}
+        table = pa.table({**columns, "y": np.where(x[:, 0] > 0, "a", "b")})
+        pq.write_table(table, path / f"{part}.parquet")
+    given = ["fit", str(path), "--target", "y", "--learner", "linear", "--t", "0.7", "--m", "1"]
+    given += ["--epochs", "1", "--quiet", "--model", str(folder / f"{rows}.mtb")]
+    script = "import sys; from mtbayes.cli import run; sys.argv[0] = 'mtbayes'; run()"
+    process = subprocess.Popen([sys.executable, "-c", script, *given])
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_maxrss
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    few, many = (peak(tmp_path, rows) for rows in (200_000, 1_000_000))
+    print("peak", few, "and", many, "kB")
+    assert many <= 1.15 * few

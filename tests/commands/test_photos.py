@@ -6,6 +6,10 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
+from mtbayes.errors import InvalidInput
+from mtbayes.reviewing import Review
+from mtbayes.reviewing.views import Views
+
 Image = pytest.importorskip("PIL.Image")
 N = 40
 
@@ -74,3 +78,38 @@ def test_a_table_needs_a_target(case):
     found = case.run("audit", case.data)
     assert found.exit_code == 2
     assert "--target must name the column" in found.stderr
+
+
+def test_rows_are_those_of_the_table_whatever_is_left_out(case, folder):
+    """A label is missing in row 2, an image cannot be read in row 4."""
+    rows = [f"photos/{label}/{i:02d}.png,{label}" for label in "ab" for i in range(20)]
+    rows = [rows[0], "photos/a/01.png,", rows[2], "photos/b/zz.png,b", *rows[4:]]
+    (folder / "list.csv").write_text("\n".join(["file,label", *rows]) + "\n")
+    np.save(folder / "e.npy", np.load(folder / "e.npy")[:N, :1])
+    given = ("audit", "list.csv", "--images", "file", "--target", "label", "--embed", "e.npy")
+    found = case.run(*given, *case.quick, folder=folder)
+    assert found.exit_code == 0, found.output
+    assert "1 rows without a 'file' or a 'label' are left out" in found.stderr
+    table = pyarrow.csv.read_csv(folder / "list-audit.csv")
+    assert (table.column("row")[0].as_py(), table.num_rows) == (20, N - 2)
+    named = dict(
+        zip(table.column("row").to_pylist(), table.column("path").to_pylist(), strict=True)
+    )
+    assert all(named[i].endswith(rows[i - 1].split(",")[0]) for i in named)
+
+
+def test_an_audit_of_images_is_reviewed_with_its_images(case, folder):
+    found = case.run("audit", "photos", "--embed", "e.npy", *case.quick, folder=folder)
+    assert "mtbayes review photos-audit.csv --target given" in found.stdout
+    review = Review(folder / "photos-audit.csv", "given")
+    views = Views(review)
+    first = int(review.open[0])
+    assert views.pictures.cells[first].endswith("a/19.png")
+    assert views.pictures.image(first)[1] == "image/png"
+    assert review.suggested(first) == "b"
+    review.decide(first, "correct")
+    with pytest.raises(InvalidInput, match="audit that with --images path"):
+        review.refit()
+    clean = pyarrow.csv.read_csv(review.export(folder / "clean.csv").clean).to_pylist()
+    review.close()
+    assert [row["given"] for row in clean if row["path"].endswith("a/19.png")] == ["b"]

@@ -2,6 +2,8 @@
 
 import errno
 import json
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -9,7 +11,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+import typer
 
+from mtbayes.commands import outputs
 from mtbayes.commands.outputs import unfinished, writer
 from mtbayes.commands.screen import BadUsage, Screen, as_json, shown
 
@@ -37,7 +41,7 @@ def test_a_seed_below_0_is_told_with_its_value(case):
 
 
 def claim(path, ready, go_on):
-    with unfinished(path, resume=False):
+    with unfinished(path, resume=False, force=False):
         ready.set()
         go_on.wait()
 
@@ -48,18 +52,19 @@ def test_two_commands_do_not_write_one_output(tmp_path):
     other = threading.Thread(target=claim, args=(path, ready, go_on))
     other.start()
     ready.wait()
-    with pytest.raises(BadUsage, match="another one is at work"), unfinished(path, resume=False):
+    with (
+        pytest.raises(BadUsage, match="another one is at work"),
+        unfinished(path, resume=False, force=False),
+    ):
         pass
     go_on.set()
     other.join()
-    with unfinished(path, resume=False):
+    with unfinished(path, resume=False, force=False):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_called_so(capsys):
-    import typer
-
     with pytest.raises(typer.Exit), Screen(quiet=False, as_json=False, debug=False):
         raise OSError(errno.ENOSPC, "No space left on device")
     said = capsys.readouterr().err
@@ -143,3 +148,51 @@ def test_a_model_whose_columns_are_not_its_own_is_refused(case, tmp_path):
         found = case.run("predict", path, case.data)
         assert found.exit_code == 1, change
         assert found.stderr.count("\n") == 1
+
+
+def test_an_output_that_came_meanwhile_is_not_written_over(tmp_path):
+    path = tmp_path / "some.mtb"
+    path.write_text("of another command")
+    again = unfinished(path, resume=False, force=False)
+    with pytest.raises(BadUsage, match="must be a new file"), again:
+        pass
+    assert path.read_text() == "of another command"
+    with unfinished(path, resume=False, force=True):
+        pass
+
+
+def test_a_lock_that_was_removed_is_no_lock(tmp_path, monkeypatch):
+    """One that ends between the opening of its file and the claim to it."""
+    path = tmp_path / "some.mtb"
+    real, gone = outputs.fcntl.flock, []
+
+    def flock(file, how):
+        if not gone:
+            gone.append((tmp_path / ".some.mtb.lock").unlink())
+        real(file, how)
+
+    monkeypatch.setattr(outputs.fcntl, "flock", flock)
+    with unfinished(path, resume=False, force=False):
+        assert (tmp_path / ".some.mtb.lock").exists()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_all_limits_of_a_disk_are_called_so(capsys, code):
+    with pytest.raises(typer.Exit), Screen(quiet=False, as_json=False, debug=False):
+        raise OSError(code, "no room")
+    assert "disk is full, or a limit" in capsys.readouterr().err
+
+
+def test_a_limit_to_the_size_of_files_is_told_and_leaves_nothing(case, tmp_path):
+    """In a process of its own, which alone has the limit."""
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); "
+        "from mtbayes.cli import run; sys.argv[0] = 'mtbayes'; run()"
+    )
+    out = tmp_path / "out.csv"
+    given = ["predict", str(case.model), str(case.data), "-o", str(out)]
+    found = subprocess.run([sys.executable, "-c", script, *given], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert "disk is full, or a limit" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtbayes.data import numerals
+from mtbayes.data.coder import Seen
 from mtbayes.data.reading import open_table
 from mtbayes.data.schema import learn_table
 from mtbayes.errors import InvalidInput
@@ -107,3 +108,26 @@ def test_whatever_is_spelled_in_a_style_is_read_in_it(numbers, comma):
     assert strays == 0
     told = numerals.decide({"v": pa.array(cells)})
     assert "v" in told.ambiguous or told.decimals.get("v", sign) == sign
+
+
+def test_whole_numbers_have_the_style_of_their_file():
+    cells = ["1000", "2345", "7"]
+    schema, _, _ = column(cells, [["4,5", "1,25", "7"]])
+    assert schema.code(pa.table({"v": ["1.234"], "w0": ["0,5"]}))[0].tolist() == [1234, 0.5]
+    with pytest.raises(InvalidInput, match=r"numbers with a decimal comma.*'1.5' in row 1"):
+        schema.code(pa.table({"v": ["1.5"], "w0": ["0,5"]}))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "later", "told"),
+    [
+        (["12", "700", "3"], ["1.234", "5"], True),  # no cell of either file tells
+        (["12", "700", "3"], ["1.234", "5.5"], False),
+        (["12.5", "700", "3"], ["1.234", "5"], False),
+    ],
+)
+def test_later_cells_that_may_be_thousands_are_told_of(fitted, later, told):
+    schema, _, _ = column(fitted)
+    seen = Seen.nothing()
+    assert schema.code(pa.table({"v": later}), seen=seen)[0, 0] == 1.234
+    assert any("1.234 for 1234" in note for note in seen.notes) == told

@@ -32,7 +32,7 @@ def test_subfolders_are_classes_and_what_cannot_be_read_is_listed(folder):
     assert found.pixels.shape == (6, photos.SIDE, photos.SIDE, 3)
     np.testing.assert_allclose(found.pixels[0], 20 / 255, atol=1e-6)
     assert [name.rsplit("/", 1)[1] for name, _ in found.left_out] == ["cut.png", "note.jpg"]
-    assert photos.thumbnail(found.paths[0]).startswith(b"\x89PNG")
+    assert photos.thumbnail(found.given[0].path).startswith(b"\x89PNG")
 
 
 def test_folders_that_hold_no_classes_of_images(folder, tmp_path):

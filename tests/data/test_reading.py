@@ -3,6 +3,7 @@
 import gzip
 import os
 import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -167,3 +168,36 @@ def test_what_is_no_file(tmp_path):
         open_table(tmp_path)
     with pytest.raises(InvalidInput, match="must exist"):
         open_table(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("first", ['5" wide', '"so"called', "plain"])
+def test_a_mark_that_is_never_closed_is_found_behind_others(tmp_path, first):
+    path = tmp_path / "some.csv"
+    path.write_text(f'x,y\n{first},1\n2,"two\nlines"\n3,"a\n')
+    with pytest.raises(InvalidInput, match="quotation mark in line 5 that is never closed"):
+        open_table(path)
+    path.write_text(f'x,y\n{first},1\n2,"two\nlines"\n3,"a"\n')
+    assert open_table(path).table().num_rows == 3
+
+
+def test_a_slow_writer_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_PATIENCE", 0.2)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    opened = threading.Event()
+
+    def write():
+        with path.open("wb") as pipe:
+            opened.wait()
+            time.sleep(0.6)
+            pipe.write(b"x,y\n1,2\n")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # the writer is in
+    opened.set()
+    assert open_table(path).table().to_pylist() == [{"x": "1", "y": "2"}]
+    os.close(reader)
+    writer.join()
+    with pytest.raises(InvalidInput, match="nobody writes"):
+        open_table(path)

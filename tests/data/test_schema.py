@@ -295,3 +295,33 @@ def test_no_column_is_left():
 
 def test_a_count_of_rows_is_used_where_there_is_nothing_else():
     assert [c.name for c in learned(pa.array(ORDER)).columns] == ["v"]
+
+
+def kinds(cells):
+    """What a column of these cells is taken for, and how many of them cannot be read."""
+    table = pa.table({"v": cells, "y": ["a", "b"] * (len(cells) // 2)})
+    schema, coded = learn_table(table, "y")
+    return [type(column).__name__ for column in schema.columns], dict(coded.seen.strays)
+
+
+def test_a_third_word_that_comes_again_makes_a_category_of_truths():
+    truths = ["yes", "no", "Yes"] * 66
+    assert kinds([*truths, "perhaps", "yse"]) == (["Boolean"], {"v": 2})
+    assert kinds([*truths, "perhaps", "perhaps"]) == (["Boolean"], {"v": 2})
+    assert kinds([*truths, "perhaps", "perhaps", "perhaps", "no"]) == (["Category"], {})
+
+
+def test_labels_that_differ_beyond_double_precision_are_not_called_alike():
+    long = ["100000000000000000000", "100000000000000000001"]
+    _, coded = learn_table(pa.table({"v": np.sqrt(np.arange(40)), "y": long * 20}), "y")
+    assert coded.notes == ()
+    assert coded.y[:2].tolist() == long
+    _, coded = learn_table(pa.table({"v": np.sqrt(np.arange(40)), "y": ["1e3", "1000"] * 20}), "y")
+    assert "told apart by their spelling: '1000' and '1e3'" in coded.notes[0]
+
+
+def test_thousands_of_classes_are_refused_before_any_fit():
+    rows = np.arange(6000)
+    table = pa.table({"v": np.sqrt(rows), "y": [f"c{i % 3000}" for i in rows]})
+    with pytest.raises(InvalidInput, match="got 'y' with 3000 in 6000 rows, like 'c0'"):
+        learn_table(table, "y")

@@ -61,8 +61,10 @@ def test_places_are_those_of_scikit_learns_parts(mixed):
     weighed = make_union(word, letters).fit_transform(mixed)
     weighed = weighed.multiply(1 / np.sqrt(weighed.multiply(weighed).sum(axis=1))).tocsr()
     expected = TruncatedSVD(N // 5, random_state=0).fit(weighed).transform(weighed)
-    np.testing.assert_allclose(coded.x, expected, atol=1e-5)
+    np.testing.assert_allclose(coded.x @ coded.x.T, expected @ expected.T, atol=1e-5)
     assert len(schema.features) == N // 5
+    spread, before = coded.x.std(axis=0), expected.std(axis=0)
+    assert spread.max() / spread.min() < 0.5 * before.max() / before.min()
 
 
 def test_later_texts_are_coded_alike_and_teach_nothing(mixed):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 import mtbayes
 from mtbayes import InvalidInput, RobustClassifier, RobustDensity, RobustRegressor
@@ -291,7 +292,7 @@ def test_density_of_bad_targets_is_refused(fitted):
     ("y", "said"),
     [
         (Y, "continuous"),
-        (np.array([1, "a"] * 6, object), "Unknown label type"),
+        (np.array([1, "a"] * 6, object), "labels of one kind"),
         (np.array([None, "a"] * 6, object), "a label for each row"),
         (np.array(["a", None] * 6, object), "a label for each row"),
         (np.array([np.nan, "a"] * 6, object), "a label for each row"),
@@ -520,3 +521,23 @@ def test_what_is_no_model_file_is_refused(tmp_path, fitted):
         path.write_bytes(whole[:place])
         with pytest.raises(InvalidInput):
             mtbayes.load(path)
+
+
+def test_masks_are_not_ignored_in_what_is_beside_the_rows():
+    x, y = np.arange(20.0)[:, None], np.resize(["a", "b"], 20)
+    model = RobustClassifier(LogisticRegression(), t=1.0).fit(x, y)
+    masked = np.ma.masked_array(np.ones(20, bool), np.arange(20) == 3)
+    with pytest.raises(InvalidInput, match="trusted must have a value everywhere"):
+        model.fit(x, y, trusted=masked)
+    with pytest.raises(InvalidInput, match="y must have a value everywhere"):
+        model.score(x, np.ma.masked_array(y, masked.mask))
+
+
+def test_labels_beyond_64_bits_are_told_how_to_be_written():
+    x = np.arange(20.0)[:, None]
+    with pytest.raises(InvalidInput, match="Write them as text"):
+        RobustClassifier(LogisticRegression(), t=1.0).fit(x, [10**20, 10**20 + 1] * 10)
+    found = RobustClassifier(LogisticRegression(), t=1.0).fit(
+        x, [str(10**20), str(10**20 + 1)] * 10
+    )
+    assert found.classes_.tolist() == [str(10**20), str(10**20 + 1)]

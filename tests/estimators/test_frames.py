@@ -38,6 +38,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
+    frame = frame.drop(columns="id")
     return RobustClassifier(LogisticRegression(), t=1.0, random_state=0).fit(frame, LABEL)
 
 
@@ -45,7 +46,7 @@ def test_columns_are_those_of_the_command(frame, model):
     table = pa.Table.from_pandas(frame, preserve_index=False).append_column("y", [LABEL.tolist()])
     schema, coded = learn_table(table, "y")
     assert model.coder_.features == schema.features
-    assert dict(model.coder_.dropped) == dict(schema.dropped) == {"id": "it only counts the rows"}
+    assert dict(schema.dropped) == {"id": "it only counts the rows"}
     kinds = [type(column).__name__ for column in model.coder_.columns]
     assert kinds == ["Number", "Category", "Date", "Boolean", "Text"]
     by_hand = RobustClassifier(LogisticRegression(), t=1.0, random_state=0).fit(coded.x, coded.y)
@@ -78,7 +79,7 @@ def test_a_frame_of_numbers_is_left_as_it_is():
 
 
 def test_files_keep_how_frames_are_coded(frame, tmp_path):
-    model = RobustClassifier("trees", t=1.0, random_state=0).fit(frame, LABEL)
+    model = RobustClassifier("trees", t=1.0, random_state=0).fit(frame.drop(columns="id"), LABEL)
     model.save(tmp_path / "frame.mtb")
     again = mtbayes.load(tmp_path / "frame.mtb")
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
@@ -86,7 +87,7 @@ def test_files_keep_how_frames_are_coded(frame, tmp_path):
 
 def test_folds_learn_columns_of_their_own_rows(frame):
     model = RobustClassifier(LogisticRegression(), t=1.0, random_state=0)
-    found = cross_val_predict(model, frame, LABEL, cv=3)
+    found = cross_val_predict(model, frame.drop(columns="id"), LABEL, cv=3)
     assert np.mean(found == LABEL) > 0.8
     assert not hasattr(clone(model), "coder_")
 
@@ -95,3 +96,34 @@ def test_what_cannot_be_told_is_warned_of():
     table = pd.DataFrame({"a": ["1.628", "2.000", "3.125"] * 30, "b": SIZE})
     with pytest.warns(UserWarning, match="may be 1.628 or 1628"):
         RobustClassifier(LogisticRegression(), t=1.0).fit(table, LABEL)
+
+
+def test_what_new_rows_have_of_their_own_is_warned_of(frame, model):
+    new = frame.assign(colour=["pink", *frame["colour"][1:]])
+    with pytest.warns(UserWarning, match=r"1 rows have a 'colour' that no fitted row had: 'pink'"):
+        model.predict(new)
+
+
+def test_columns_that_are_left_out_are_warned_of(frame):
+    with pytest.warns(UserWarning, match=r"columns left out: 'id' \(it only counts the rows\)"):
+        RobustClassifier(LogisticRegression(), t=1.0, random_state=0).fit(frame, LABEL)
+
+
+def test_new_rows_may_lack_all_values_of_a_column(frame, model):
+    gaps = frame.assign(remark=None, sold=pd.NaT, size=None, gift=None, colour=None).head(3)
+    said = model.predict_proba(gaps)
+    assert np.isfinite(said).all()
+    np.testing.assert_array_equal(said[0], said[1])
+    with pytest.raises(InvalidInput, match="a frame without rows"):
+        model.predict(frame.head(0))
+
+
+def test_durations_and_times_of_day_are_numbers():
+    hours = pd.DataFrame({"v": pd.to_timedelta(SIZE, unit="h")})
+    model = RobustRegressor(Ridge(), t=1.0, random_state=0).fit(hours, SIZE)
+    assert [column.kind for column in model.coder_.columns] == ["number"]
+    other = hours.astype("timedelta64[s]")  # another unit of the same durations
+    np.testing.assert_allclose(model.predict(other), SIZE, atol=0.02)
+    clock = pa.array((3600 * np.arange(N) % 86400).tolist(), pa.int32()).cast(pa.time32("s"))
+    found = RobustRegressor(Ridge(), t=1.0, random_state=0).fit(pa.table({"v": clock}), SIZE)
+    assert found.coder_.columns[0].fill == np.median(3600 * np.arange(N) % 86400)

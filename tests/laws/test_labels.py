@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from mtbayes.fitting import Judgement
 from mtbayes.laws import WrongLabels
+from mtbayes.laws.labels import _given_by_temperature
 from mtbayes.predictives import ClassPredictive
 
 from .conftest import labels, predictive_of
@@ -303,3 +304,15 @@ def test_label_of_weight_2_is_two_rows(classes):
         rtol=1e-5,
         atol=1e-9,
     )
+
+
+@pytest.mark.parametrize("temperature", [0.135, 1.0, 7.4])
+def test_given_labels_at_a_temperature_are_the_softmax(temperature):
+    rng = np.random.default_rng(0)
+    logs = log_softmax(30 * rng.normal(size=(50, 7)), axis=1)
+    logs[3, 2] = -np.inf
+    y = rng.integers(7, size=50)
+    expected = softmax(logs / temperature, axis=1)[np.arange(50), y]
+    found = _given_by_temperature(logs, y)
+    np.testing.assert_allclose(found(temperature), expected, rtol=1e-12)
+    np.testing.assert_allclose(found(temperature), expected, rtol=1e-12)  # the memory is reused

@@ -10,8 +10,10 @@ from sklearn.datasets import load_breast_cancer
 
 import mtbayes
 from mtbayes.data.contamination import flip_labels
+from mtbayes.data.safe import safe_text
 from mtbayes.errors import InvalidInput
 from mtbayes.reviewing import Review
+from mtbayes.reviewing.decisions import read_decisions
 from mtbayes.reviewing.opinion import Opinion
 from mtbayes.reviewing.outlook import outlook
 
@@ -309,3 +311,21 @@ def test_after_a_refit_decided_rows_are_judged_as_they_came(dirty, tmp_path):
         review.undo()
     assert set(wrong) <= set(review.open[:40].tolist())
     review.close()
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_labels_of_an_audit_are_what_it_says(tmp_path, safe):
+    labels = ["01", "1", "=1+1"]
+    path, audit = tmp_path / "data.csv", tmp_path / "audit.csv"
+    write_rows(path, ["x", "y"], [[i * i % 7, labels[i % 3]] for i in range(30)])
+    told = [safe_text(label) if safe else label for label in labels]
+    lines = [[i, i, 0.9, told[(i - 1) % 3], told[i % 3], "so"] for i in range(1, 31)]
+    write_rows(audit, ["rank", "row", "probability", "given", "suggested", "why"], lines)
+    review = Review(path, "y", model=audit, every=0)
+    assert [review.suggested(row) for row in range(3)] == ["1", "=1+1", "01"]
+    decided = review.decide(1, "correct")
+    table = review.export(tmp_path / "clean.csv").decisions
+    review.close()
+    assert "'=1+1" in table.read_text()
+    target, found = read_decisions(table)
+    assert (target, found[decided.key].value) == ("y", "=1+1")

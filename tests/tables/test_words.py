@@ -5,10 +5,12 @@ import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from mtbayes.commands.audit import _audited
 from mtbayes.commands.predict import predictions
 from mtbayes.data.schema import learn_table
 from mtbayes.estimators import RobustClassifier
 from mtbayes.tables.effects import has_effect
+from mtbayes.tables.facts import gather
 from mtbayes.tables.findings import findings
 from mtbayes.tables.model import TableModel, TableRows
 from mtbayes.tables.words import with_words
@@ -58,3 +60,15 @@ def test_text_is_kept_in_a_models_file(learned, tmp_path):
     np.testing.assert_array_equal(x, rows.x)
     assert predictions(again, x, 0.9).equals(predictions(model, x, 0.9))
     assert [has_effect(again, name) for name in ("review", "stars")] == [False, True]
+
+
+def test_audit_and_report_name_the_words(learned, tmp_path):
+    model, rows = model_of(learned, LogisticRegression()), learned[1]
+    judged = model.estimator.fitted_.training
+    audited = _audited(model, rows, tmp_path / "a.csv", None, 1, influence=False, safe=False)
+    files = tmp_path / "some.mtb", tmp_path / "some.csv"
+    fitted = np.ones(N, bool)
+    facts = gather(model, rows, judged, fitted, files, 0, lambda progress: None)
+    why = audited.suspects[0]["why"]
+    assert any(word in why.partition("words against it")[2] for word in WORDS["good"])
+    assert why in [suspect["why"] for suspect in facts.suspects]

@@ -22,7 +22,7 @@ from mtbayes.commands.screen import (
 
 if TYPE_CHECKING:
     from mtbayes.commands.audited import Audited
-    from mtbayes.tables.model import Settings, TableModel, TableRows
+    from mtbayes.tables.model import TableModel, TableRows
 
 
 def audit(
@@ -89,19 +89,14 @@ def audit(
         usage(settings.check)
         if images is not None or is_folder_of_images(data):
             new_file(path.with_suffix(".html"), force)
-            _photos(
-                screen,
-                data,
-                target,
-                images,
-                embed,
-                settings,
-                path,
-                resume,
-                expect,
-                show,
-                safe_cells,
-            )
+            from mtbayes.commands.photos import asked, audit_photos
+
+            given = asked(screen, data, images, target)
+            with unfinished(path, resume, force) as done:
+                found = audit_photos(
+                    screen, given, embed, settings, done, path, expect, show, safe=safe_cells
+                )
+            _show(screen, found, path, expect)
             return
         if target is None:
             raise BadUsage("--target must name the column to learn, got none. Add --target NAME.")
@@ -112,7 +107,7 @@ def audit(
                 f"--influence must be left out for {data}, whose rows are read as they are needed. "
                 "Give a part of them to find the harm that each does."
             )
-        with unfinished(path, resume) as done:
+        with unfinished(path, resume, force) as done:
             if large:
                 learned = learn_sample(screen, source, target, task, settings, done)
                 found = judge_all(screen, source, *learned, path, expect, show, safe=safe_cells)
@@ -122,35 +117,6 @@ def audit(
                     model, rows, path, expect, show, influence=influence, safe=safe_cells
                 )
         _show(screen, found, path, expect)
-
-
-def _photos(
-    screen: Screen,
-    data: Path,
-    target: str | None,
-    images: str | None,
-    embed: Path | None,
-    settings: Settings,
-    path: Path,
-    resume: bool,
-    expect: float | None,
-    show: int,
-    safe: bool,
-) -> None:
-    """Images in folders, or at paths in a table."""
-    from mtbayes.commands.learning import opened
-    from mtbayes.commands.photos import audit_photos, labelled_in
-    from mtbayes.data.photos import in_folders
-
-    if images is None:
-        labelled = in_folders(data)
-    elif target is None:
-        raise BadUsage("--target must name the column of labels beside --images, got none.")
-    else:
-        labelled = labelled_in(opened(screen, data).table(), images, target, data.parent)
-    with unfinished(path, resume) as done:
-        found = audit_photos(screen, labelled, embed, settings, done, path, expect, show, safe=safe)
-    _show(screen, found, path, expect)
 
 
 def _audited(

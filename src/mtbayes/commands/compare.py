@@ -60,7 +60,10 @@ def compare(
         schema, rows = read_file(screen, opened(screen, data), target, task)
         y, classes = coded_targets(rows.y, schema.task)
         cells = cells_of(rows.x, y, classes, repeats, settings)
-        with unfinished(path, resume) as done, bar("comparing", shown=screen.bars) as callback:
+        with (
+            unfinished(path, resume, force) as done,
+            bar("comparing", shown=screen.bars) as callback,
+        ):
             contents = compute(cells, done.file, callback, jobs)
             tests = [Trial(y[test_rows(y, classes, seed, r)], {}) for r in range(repeats)]
             for cell, content in zip(cells, contents, strict=True):

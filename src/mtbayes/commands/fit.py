@@ -64,7 +64,7 @@ def fit(
                 f"review must be left out for {data}, whose rows are read as they are needed. "
                 "Write the clean file with `mtbayes apply`, and fit that."
             )
-        with unfinished(path, resume) as done:
+        with unfinished(path, resume, force) as done:
             what = (screen, source, target, task, settings, done)
             learned, rows = learn_large(*what) if large else learn(*what, review)
             learned.save(path)

@@ -50,11 +50,12 @@ def learn_large(
     drawn = _some(count, settings)
     schema, _ = learn_table(taken(dataset, drawn), target, task, _among(source, drawn))
     estimator = settings.estimator(schema.task, verbose=screen.bars)
-    estimator.fit(
-        open_stream(dataset, target, decode=lambda batch: coded(schema, batch)),
-        None,
-        checkpoint=done.folder,
-    )
+    try:
+        stream = open_stream(dataset, target, decode=lambda batch: coded(schema, batch))
+        estimator.fit(stream, None, checkpoint=done.folder)
+    except InvalidInput:
+        _find_contradiction(source, schema)
+        raise
     which = estimator.sampled_
     table = taken(dataset, which)
     rows = rows_of(screen, source, schema, table, _among(source, which))
@@ -76,6 +77,16 @@ def coded(schema: Schema, batch: Any) -> Rows:
             "or choose --task classes."
         )
     return Rows(schema.code(batch), targets.y, np.ones(len(targets.y), np.float32))
+
+
+def _find_contradiction(source: Source, schema: Schema) -> None:
+    """Refuse the cell that contradicts the style of the sample, if there is one, with its row."""
+    begin = 0
+    for batch in source.batches():
+        where = after(source, begin)
+        schema.targets(batch, where=where)
+        schema.code(batch, where=where)
+        begin += batch.num_rows
 
 
 def learn_sample(

@@ -124,12 +124,8 @@ def after(source: Source, rows: int) -> Where:
 
 def note_seen(screen: Screen, seen: Seen) -> None:
     """Say which cells were taken for missing, and which levels the model does not know."""
-    for name, count in seen.strays.items():
-        screen.note(f"{count} cells of {name!r} cannot be read and count as missing")
-    for name, levels in seen.new.items():
-        some = ", ".join(f"{level!r} ({count})" for level, count in levels.most_common(5))
-        more = f" and {len(levels) - 5} more" if len(levels) > 5 else ""
-        screen.note(f"{levels.total()} rows have a {name!r} that no fitted row had: {some}{more}")
+    for note in seen.notes:
+        screen.note(note)
 
 
 def aloud(schema: Schema, y: Array, *, guessed: bool) -> str:

@@ -51,10 +51,11 @@ def _folder(path: Path) -> Path:
 
 
 @contextmanager
-def unfinished(path: Path, resume: bool) -> Iterator[Unfinished]:
+def unfinished(path: Path, resume: bool, force: bool) -> Iterator[Unfinished]:
     """The folder beside an output that keeps what is done; cleared when the block ends well."""
     work = Unfinished(path.with_name(f"{path.name}.partial"))
     with _claimed(path):
+        new_file(path, force)  # again: another command may have ended since it was first seen
         if not resume:
             work.clear()
         yield work
@@ -65,19 +66,35 @@ def unfinished(path: Path, resume: bool) -> Iterator[Unfinished]:
 def _claimed(path: Path) -> Iterator[None]:
     """No other command writes to this path meanwhile; a claim ends with its process."""
     lock = _folder(path) / f".{path.name}.lock"
-    with lock.open("w") as file:
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BadUsage(
-                f"output must not be written by two commands at once, but another one is at work "
-                f"on {path}. Wait for it, or name another output."
-            ) from None
+    try:
+        file = _locked(lock)
+    except BlockingIOError:
+        raise BadUsage(
+            f"output must not be written by two commands at once, but another one is at work "
+            f"on {path}. Wait for it, or name another output."
+        ) from None
+    with file:
         try:
             yield
         finally:
             lock.unlink(missing_ok=True)
+
+
+def _locked(lock: Path) -> Any:
+    """A locked file that is still there: one that ends at this moment removes its own."""
+    while True:
+        file = lock.open("w")
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                return file
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            file.close()
+            raise
+        file.close()
 
 
 def stem(path: Path) -> str:

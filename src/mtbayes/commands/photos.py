@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from mtbayes._files import atomic
 from mtbayes.commands.audited import Audited
+from mtbayes.commands.learning import opened
 from mtbayes.commands.outputs import writer
-from mtbayes.commands.screen import BadUsage, Screen, percent
+from mtbayes.commands.screen import BadUsage, Screen, percent, usage
 from mtbayes.data.coder import Coder
-from mtbayes.data.photos import Photos, read_photos
-from mtbayes.data.schema import Schema
+from mtbayes.data.photos import Labelled, Photos, in_columns, in_folders, read_photos
+from mtbayes.data.schema import Schema, check_target
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import RobustClassifier
 from mtbayes.estimators.base import TRUST
@@ -27,20 +28,34 @@ _DRAWN = 60  # images on the page
 _T, _EPOCHS, _MODES = 0.7, 40, 3
 
 
-def labelled_in(table: Any, column: str, target: str, folder: Path) -> list[tuple[Path, str]]:
-    """Paths in a column, from the folder of the table, each with its label."""
-    for name in (column, target):
-        if name not in table.column_names:
-            raise BadUsage(
-                f"columns must be in the file, got {name!r}. There are {table.column_names}."
-            )
-    both = zip(table.column(column).to_pylist(), table.column(target).to_pylist(), strict=True)
-    return [(folder / str(path), str(y)) for path, y in both if path is not None and y is not None]
+class Asked(NamedTuple):
+    """Images to look at; rows: how many there are, those without a path or a label too."""
+
+    labelled: list[Labelled]
+    rows: int
+
+
+def asked(screen: Screen, data: Path, images: str | None, target: str | None) -> Asked:
+    """Images in folders, or at paths in a column of a table."""
+    if images is None:
+        found = in_folders(data)
+        return Asked(found, len(found))
+    if target is None:
+        raise BadUsage("--target must name the column of labels beside --images, got none.")
+    source = opened(screen, data)
+    for name, what in ((images, "--images"), (target, "target")):
+        usage(check_target, source.names, name, what)
+    table = source.table()
+    found = in_columns(table, images, target, data.parent)
+    gone = table.num_rows - len(found)
+    if gone:
+        screen.note(f"{gone} rows without a {images!r} or a {target!r} are left out")
+    return Asked(found, table.num_rows)
 
 
 def audit_photos(
     screen: Screen,
-    labelled: list[tuple[Path, str]],
+    given: Asked,
     embed: Path | None,
     settings: Settings,
     done: Any,
@@ -51,22 +66,22 @@ def audit_photos(
     safe: bool,
 ) -> Audited:
     """Rank images by how likely their class is wrong; a page with thumbnails goes beside --out."""
-    photos = read_photos(labelled)
+    photos = read_photos(given.labelled)
     for name, reason in photos.left_out[:10]:
         screen.note(f"{name} cannot be read and is left out: {reason}")
     if len(photos.left_out) > 10:
         screen.note(f"{len(photos.left_out) - 10} more images cannot be read and are left out")
     classes = sorted(set(photos.labels.tolist()))
-    screen.line(f"Task: tell {len(classes)} classes of {len(photos.paths)} images apart.")
-    estimator, x = _learner(screen, photos, labelled, embed, settings)
+    screen.line(f"Task: tell {len(classes)} classes of {len(photos.given)} images apart.")
+    estimator, x = _learner(screen, photos, given.rows, embed, settings)
     estimator.fit(x, photos.labels, checkpoint=done.folder)
     model = TableModel(estimator, Schema("label", "classes", False, ".", Coder((), ())))
     judged: Any = estimator.fitted_.training
     found = findings(model, photos.labels, judged, expect)
-    places = 1 + np.arange(len(photos.paths))
+    paths = {one.row: str(one.path) for one in photos.given}
     ranked = [
-        {"rank": i} | record | {"path": str(photos.paths[record["row"] - 1])}
-        for i, record in enumerate(records(found, places), 1)
+        {"rank": i} | record | {"path": paths[record["row"]]}
+        for i, record in enumerate(records(found, photos.rows), 1)
     ]
     with writer(path, safe=safe) as write:
         for batch in pa.Table.from_pylist(ranked).to_batches(max_chunksize=2**16):
@@ -78,15 +93,15 @@ def audit_photos(
     with atomic(page) as temporary:
         text = drawn.page("Images that may be in the wrong class", about, ranked[:_DRAWN])
         temporary.write_text(text, encoding="utf-8")
-    screen.line(f"Thumbnails: {page}")
+    screen.line(f"Thumbnails: {page}. Next: mtbayes review {path} --target given")
     likely = int((found.probability > 0.5).sum())
-    return Audited("classes", "ranked", len(photos.paths), wrong, likely, ranked[:show])
+    return Audited("classes", "ranked", len(photos.given), wrong, likely, ranked[:show])
 
 
 def _learner(
     screen: Screen,
     photos: Photos,
-    labelled: list[tuple[Path, str]],
+    count: int,
     embed: Path | None,
     settings: Settings,
 ) -> tuple[RobustClassifier, Any]:
@@ -103,12 +118,10 @@ def _learner(
         raise InvalidInput(
             f"--embed must be a .npy file of numbers, got {embed}: {error}"
         ) from None
-    if rows.ndim != 2 or len(rows) != len(labelled):
+    if rows.ndim != 2 or len(rows) != count:
         raise InvalidInput(
-            f"--embed must have a row for each of the {len(labelled)} images, in the order of "
-            f"their paths, got shape {rows.shape}."
+            f"--embed must have a row for each of the {count} images, in the order of their paths, "
+            f"got shape {rows.shape}."
         )
-    read = {str(path) for path in photos.paths}
-    kept = np.array([str(path) in read for path, _ in labelled])
     how = settings._replace(learner="linear" if settings.learner == "auto" else settings.learner)
-    return how.estimator("classes", verbose=screen.bars), rows[kept]
+    return how.estimator("classes", verbose=screen.bars), rows[photos.rows - 1]

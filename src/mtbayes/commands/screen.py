@@ -24,6 +24,9 @@ MERELY_UNUSUAL = {"classes": "", "number": " Values that are merely unusual coun
 """What to say beside a share of wrong rows, by task."""
 
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
 class BadUsage(InvalidInput):
     """An option breaks a rule."""
 
@@ -137,8 +140,11 @@ def _plain(value: Any) -> Any:
 
 
 def _in_a_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return "the disk is full, and nothing was written. Make room, or choose another folder."
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return (
+            "the disk is full, or a limit to it is reached, and what was being written is not "
+            "there. Make room, or choose another folder."
+        )
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"cannot use {error.filename}: {error.strerror}. Choose another file or folder."
     return " ".join(str(error).split())

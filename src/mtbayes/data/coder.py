@@ -56,11 +56,35 @@ class Seen(NamedTuple):
     """How many cells could not be read."""
     new: dict[str, Counter[str]]
     """Levels that no fitted row had, and how many rows have each."""
+    signs: dict[str, numerals.Signs]
+    """Of numbers in text, where the rows of the fit did not tell their decimal sign."""
 
     @classmethod
     def nothing(cls) -> Seen:
         """As before the first row."""
-        return cls(Counter(), {})
+        return cls(Counter(), {}, {})
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of it."""
+        found = [
+            f"{count} cells of {name!r} cannot be read and count as missing"
+            for name, count in self.strays.items()
+        ]
+        for name, levels in self.new.items():
+            some = ", ".join(f"{level!r} ({count})" for level, count in levels.most_common(5))
+            more = f" and {len(levels) - 5} more" if len(levels) > 5 else ""
+            found.append(
+                f"{levels.total()} rows have a {name!r} that no fitted row had: {some}{more}"
+            )
+        for name, signs in self.signs.items():
+            if signs.either and signs.decimal is None:
+                found.append(
+                    f"{signs.either} cells of {name!r} may have a sign between thousands, as in "
+                    "1.234 for 1234; they are read with a decimal point, since neither the fitted "
+                    "rows nor these tell"
+                )
+        return found
 
 
 class Styles(NamedTuple):
@@ -96,7 +120,7 @@ class Styles(NamedTuple):
 
     def cells(self, table: Any, name: str) -> Cells:
         """A column, to be read in its style."""
-        decimal = self.decimals.get(name, numerals.POINT)
+        decimal = self.decimals.get(name, numerals.UNTOLD)
         return cells_of(table.column(name), decimal, self.dates.get(name, ""))
 
 
@@ -127,7 +151,7 @@ class Coder:
     @property
     def decimals(self) -> dict[str, str]:
         """The decimal sign of each column of numbers."""
-        return {c.name: c.decimal for c in self.columns if isinstance(c, Number)}
+        return {c.name: c.decimal or numerals.POINT for c in self.columns if isinstance(c, Number)}
 
     def code(self, rows: Any, *, where: Where = row, seen: Seen | None = None) -> FloatArray:
         """Rows as numbers [n, len(features)]; columns are found by their names.
@@ -136,7 +160,7 @@ class Coder:
         """
         parts = []
         for column in self.columns:
-            cells = cells_of(rows.column(column.name), getattr(column, "decimal", numerals.POINT))
+            cells = cells_of(rows.column(column.name), getattr(column, "decimal", numerals.UNTOLD))
             try:
                 coded, unread = column.code(cells)
             except (Unfit, pa.ArrowNotImplementedError, pa.ArrowInvalid):
@@ -270,7 +294,7 @@ def is_opaque(kind: Any) -> bool:
     return not any(is_plain(kind) for is_plain in plain)
 
 
-def cells_of(values: Any, decimal: str = numerals.POINT, style: str = "") -> Cells:
+def cells_of(values: Any, decimal: str = numerals.UNTOLD, style: str = "") -> Cells:
     """A column without dictionary coding or chunks."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -278,7 +302,7 @@ def cells_of(values: Any, decimal: str = numerals.POINT, style: str = "") -> Cel
             values = pa.concat_arrays(values.chunks)
     if pa.types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
-    if values.type == pa.string_view():
+    if values.type == pa.string_view() or pa.types.is_null(values.type):  # of whatever kind
         values = pc.cast(values, pa.string())
     return Cells(pc.cast(values, pa.string()) if is_text(values) else values, decimal, style)
 
@@ -289,6 +313,11 @@ def note(seen: Seen, column: Any, cells: Cells, unread: int) -> None:
         seen.strays[column.name] += unread
     if strange := column.new(cells):
         seen.new.setdefault(column.name, Counter()).update(strange)
+    if isinstance(column, Number) and cells.is_text and not cells.told:
+        signs = numerals.signs(cells.text)
+        if signs is not None:
+            before = seen.signs.get(column.name, numerals.Signs(0, 0, 0, 0))
+            seen.signs[column.name] = before.beside(signs)
 
 
 def _check_style(column: Any, cells: Cells, where: Where) -> None:

@@ -21,11 +21,13 @@ from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.data import dates, numerals
 from mtbayes.data.reading import MISSING
+from mtbayes.errors import InvalidInput
 from mtbayes.types import FloatArray
 
 _READABLE = 0.95  # of the cells, for a column of text to be of a kind
 _COMMON = 5  # rows of a level that gets a column of its own
 _LEVELS = 50
+_SLIPS = 2  # rows of one word, at most, that is none of those of its column
 _RARE = 2000  # levels without a column of their own that are remembered
 _TRUTHS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _YEAR = 365.2425
@@ -66,11 +68,12 @@ class Cells:
     """A column of a table, read as text or numbers when first asked, and once.
 
     values: an Arrow array
-    decimal: the sign before the decimals of numbers in text; style: of dates in text
+    decimal: the sign before the decimals of numbers in text, if it is told; style: of dates in text
     """
 
-    def __init__(self, values: Any, decimal: str = numerals.POINT, style: str = "") -> None:
-        self.values, self.decimal, self.style = values, decimal, style
+    def __init__(self, values: Any, decimal: str = numerals.UNTOLD, style: str = "") -> None:
+        self.values, self.style = values, style
+        self.told, self.decimal = decimal, decimal or numerals.POINT
 
     def __len__(self) -> int:
         return len(self.values)
@@ -104,6 +107,8 @@ class Cells:
             found, strays = numerals.read(self.text, self.decimal)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             found = pc.cast(self.values, pa.float64(), safe=False)
+        elif pa.types.is_duration(kind) or pa.types.is_time(kind):
+            found = _seconds(self.values)
         else:
             return None
         array = np.array(found.to_numpy(zero_copy_only=False), float)
@@ -118,6 +123,9 @@ class _Plain:
     name: str
     fill: float
     gaps: bool
+
+    def __post_init__(self) -> None:
+        _check_finite(self.fill, self.name)
 
     @staticmethod
     def read(cells: Cells) -> tuple[FloatArray, int]:
@@ -158,32 +166,33 @@ class _Plain:
 @storable
 @dataclass(frozen=True)
 class Number(_Plain):
-    """Numbers, or their text; gaps are filled with the median.
+    """Numbers, or their text, or durations in seconds; gaps are filled with the median.
 
-    decimal: the sign before decimals in text
+    decimal: the sign before decimals in text, or that nothing told it
     """
 
-    decimal: str = numerals.POINT
+    decimal: str = numerals.UNTOLD
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
-        _check.known("decimal", self.decimal, list(numerals.NAMES))
+        super().__post_init__()
+        _check.known("decimal", self.decimal, [*numerals.NAMES, numerals.UNTOLD])
 
     @property
     def spelling(self) -> str:  # type: ignore[override]
         """Its decimal sign."""
-        return f"numbers with a decimal {numerals.NAMES[self.decimal]}"
+        return f"numbers with a decimal {numerals.NAMES[self.decimal or numerals.POINT]}"
 
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Self:
         """From a column of which nearly all cells can be read."""
-        return replace(super().learn(name, cells), decimal=cells.decimal)
+        return replace(super().learn(name, cells), decimal=cells.told)
 
     def contradiction(self, cells: Cells) -> int | None:
         """The first number in text whose decimals stand behind the other sign."""
         if not cells.is_text:
             return None
-        return numerals.contradiction(cells.text, self.decimal, cells.numbers()[0])
+        return numerals.contradiction(cells.text, cells.decimal, cells.numbers()[0])
 
     @staticmethod
     def read(cells: Cells) -> tuple[FloatArray, int]:
@@ -193,7 +202,11 @@ class Number(_Plain):
 
 @storable
 class Boolean(_Plain):
-    """Truths, or true and false, yes and no, as 0 and 1; gaps become the more common one."""
+    """Truths, or true and false, yes and no, as 0 and 1; gaps become the more common one.
+
+    A third word in a row or two is a slip. One that comes again and again is a value, such as
+    "perhaps", and its column a category.
+    """
 
     kind: ClassVar[str] = "boolean"
 
@@ -209,6 +222,17 @@ class Boolean(_Plain):
         place = np.nan_to_num(np.asarray(place, float), nan=len(_TRUTHS)).astype(int)
         found = np.array([*_TRUTHS.values(), np.nan])[place]
         return found, int(np.isnan(found).sum()) - words.null_count
+
+    @classmethod
+    def learn(cls, name: str, cells: Cells) -> Self:
+        """From a column of which nearly all cells can be read, and the others are slips."""
+        learned = super().learn(name, cells)
+        if cells.is_text:
+            words = pc.utf8_lower(pc.drop_null(cells.text))
+            strange = words.filter(pc.invert(pc.is_in(words, pa.array(list(_TRUTHS)))))
+            if max(Counter(strange.to_pylist()).values(), default=0) > _SLIPS:
+                raise Unfit
+        return learned
 
     @staticmethod
     def middle(found: FloatArray) -> float:
@@ -229,6 +253,7 @@ class Date:
 
     def __post_init__(self) -> None:
         _check.known("style", self.style, list(dates.STYLES))
+        _check_finite(self.origin, self.name)
 
     @property
     def spelling(self) -> str:
@@ -295,6 +320,11 @@ class Category:
     kind: ClassVar[str] = "category"
     spelling: ClassVar[str] = ""
 
+    def __post_init__(self) -> None:
+        every = [*self.levels, *self.rare]
+        if len(set(every)) < len(every):
+            raise InvalidInput(f"levels of {self.name!r} must differ, got two alike.")
+
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Category:
         """From a column of text of which at least half is of common levels."""
@@ -342,6 +372,11 @@ class Category:
         return np.concatenate(parts, axis=1).astype(float), 0
 
 
+def _check_finite(value: float, name: str) -> None:
+    if not abs(value) < np.inf:
+        raise InvalidInput(f"what stands in gaps of {name!r} must be finite, got {value}.")
+
+
 def _enough(found: FloatArray, strays: int) -> None:
     """Nearly all cells that are not missing can be read."""
     read = int((~np.isnan(found)).sum())
@@ -353,6 +388,13 @@ def _filled(found: FloatArray, fill: float, gaps: bool) -> FloatArray:
     missing = np.isnan(found)
     parts = [np.where(missing, fill, found), *([missing] if gaps else [])]
     return np.stack(parts, axis=1).astype(float)
+
+
+def _seconds(values: Any) -> Any:
+    """Durations, or times of a day, in seconds."""
+    plain = pa.duration("us") if pa.types.is_duration(values.type) else pa.time64("us")
+    ticks = pc.cast(pc.cast(values, plain, safe=False), pa.int64())
+    return pc.divide(pc.cast(ticks, pa.float64(), safe=False), 1e6)
 
 
 def _float(values: Any) -> FloatArray:

@@ -8,6 +8,7 @@ or, where these say nothing, as the other columns of the file.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ import pyarrow.compute as pc
 from mtbayes.types import FloatArray
 
 POINT, COMMA = ".", ","
+UNTOLD = ""
+"""In the place of a sign, where no cell of a file tells; numbers are read with a point."""
 NAMES = {POINT: "point", COMMA: "comma"}
 _OTHER = {POINT: COMMA, COMMA: POINT}
 _READABLE = 0.95  # of the cells, for a column to be one of numbers
@@ -50,6 +53,10 @@ class Signs(NamedTuple):
             return None
         return COMMA if self.comma > self.point else POINT
 
+    def beside(self, other: Signs) -> Signs:
+        """Of both together."""
+        return Signs(*(a + b for a, b in zip(self, other, strict=True)))
+
 
 def signs(text: Any) -> Signs | None:
     """What a column of text says of the style of its numbers; None if they are no numbers.
@@ -79,7 +86,10 @@ def signs(text: Any) -> Signs | None:
 
 
 class Decided(NamedTuple):
-    """The decimal sign of each column of text that holds numbers with one."""
+    """The decimal sign of each column of text; none where no cell of any column tells.
+
+    A column of whole numbers has the sign of the others: later rows of it may have decimals.
+    """
 
     decimals: dict[str, str]
     ambiguous: tuple[str, ...]
@@ -91,11 +101,13 @@ def decide(columns: Mapping[str, Any]) -> Decided:
 
     >>> decide({"a": pa.array(["1.628"]), "b": pa.array(["4,5"])})
     Decided(decimals={'a': ',', 'b': ','}, ambiguous=())
+    >>> decide({"a": pa.array(["1628"]), "b": pa.array(["4,5"])}).decimals
+    {'a': ',', 'b': ','}
     """
     found = {name: seen for name, text in columns.items() if (seen := signs(text)) is not None}
-    every = Signs(*(sum(part) for part in zip(*found.values(), strict=True))) if found else None
-    usual = None if every is None else every.decimal
-    decimals, ambiguous = {}, []
+    usual = reduce(Signs.beside, found.values(), Signs(0, 0, 0, 0)).decimal
+    decimals = {} if usual is None else dict.fromkeys(columns, usual)
+    ambiguous = []
     for name, seen in found.items():
         decimals[name] = seen.decimal or usual or POINT
         if seen.either and seen.decimal is None and usual is None:

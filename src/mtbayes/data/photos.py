@@ -19,16 +19,33 @@ _THUMBNAIL = 96
 _LARGEST = 2**27  # pixels, beyond which a small file may be meant to fill memory
 
 
+class Labelled(NamedTuple):
+    """An image that is to be read; row: its number, from 1, in the table or among the paths."""
+
+    path: Path
+    label: str
+    row: int
+
+
 class Photos(NamedTuple):
     """Images that could be read, and what is said of each.
 
     left_out: images that could not, each with the reason
     """
 
-    paths: list[Path]
-    labels: Array
+    given: list[Labelled]
     pixels: FloatArray
     left_out: list[tuple[str, str]]
+
+    @property
+    def labels(self) -> Array:
+        """Of all of them."""
+        return np.array([one.label for one in self.given])
+
+    @property
+    def rows(self) -> Array:
+        """Their numbers, from 1."""
+        return np.array([one.row for one in self.given])
 
 
 def is_folder_of_images(path: Path) -> bool:
@@ -38,36 +55,46 @@ def is_folder_of_images(path: Path) -> bool:
     )
 
 
-def in_folders(path: Path) -> list[tuple[Path, str]]:
+def in_folders(path: Path) -> list[Labelled]:
     """All images below a folder, each with its subfolder as a label."""
-    found = [
-        (file, file.relative_to(path).parts[0])
+    files = [
+        file
         for file in sorted(path.rglob("*"))
         if file.is_file() and file.suffix.lower() in ENDINGS and file.parent != path
     ]
-    if len({label for _, label in found}) < 2:
+    found = [Labelled(f, f.relative_to(path).parts[0], i) for i, f in enumerate(files, 1)]
+    classes = sorted({one.label for one in found})
+    if len(classes) < 2:
         raise InvalidInput(
             f"a folder of images must have a subfolder for each of at least 2 classes, got "
-            f"{sorted({label for _, label in found})} in {path}. Sort the images into folders."
+            f"{classes} in {path}. Sort the images into folders."
         )
     return found
 
 
-def read_photos(labelled: list[tuple[Path, str]]) -> Photos:
+def in_columns(table: Any, column: str, target: str, folder: Path) -> list[Labelled]:
+    """Paths in a column, from the folder of the table; rows without a path or label are not."""
+    both = zip(table.column(column).to_pylist(), table.column(target).to_pylist(), strict=True)
+    return [
+        Labelled(folder / str(path), str(label), row)
+        for row, (path, label) in enumerate(both, 1)
+        if path is not None and label is not None
+    ]
+
+
+def read_photos(labelled: list[Labelled]) -> Photos:
     """Images as numbers [n, SIDE, SIDE, 3] from 0 to 1; what cannot be read is listed."""
-    paths, labels, pixels, left_out = [], [], [], []
-    for path, label in labelled:
+    given, pixels, left_out = [], [], []
+    for one in labelled:
         try:
-            pixels.append(np.asarray(_opened(path).resize((SIDE, SIDE)), np.float32) / 255)
+            pixels.append(np.asarray(_opened(one.path).resize((SIDE, SIDE)), np.float32) / 255)
+            given.append(one)
         except _unreadable() as error:
-            said = str(error).replace(str(path), "it") or type(error).__name__
-            left_out.append((str(path), said.splitlines()[0][:100]))
-            continue
-        paths.append(path)
-        labels.append(label)
-    if not paths:
+            said = str(error).replace(str(one.path), "it") or type(error).__name__
+            left_out.append((str(one.path), said.splitlines()[0][:100]))
+    if not given:
         raise InvalidInput(f"images must be readable, got none of {len(labelled)} that is.")
-    return Photos(paths, np.array(labels), np.stack(pixels), left_out)
+    return Photos(given, np.stack(pixels), left_out)
 
 
 def thumbnail(path: Path) -> bytes:

@@ -35,7 +35,8 @@ MISSING = (
 _HEAD = 2**16  # bytes that tell what a file is
 _BLOCK = 2**22  # bytes of a text file in one batch
 _BATCH = 2**16  # rows of a Parquet file in one batch
-_PATIENCE = 10.0  # seconds for a pipe's first byte
+_PATIENCE = 10.0  # seconds for somebody to write into a pipe
+_LOOK = 0.1  # seconds between two looks
 SEPARATOR = re.compile(r'"?sep=(.)"?\s*\r?\n')
 """A line before the header that says which sign is between cells, as Excel writes and reads."""
 _DELIMITERS = ",;\t|"
@@ -103,11 +104,13 @@ def _piped(path: Path) -> Source:
     """What comes through a pipe, kept in a temporary file that goes when the table goes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # which would wait for a writer
     try:
-        if not select.select([descriptor], [], [], _PATIENCE)[0]:
+        first = _first(descriptor)
+        if first is None:
             _refuse(path, "is a pipe into which nobody writes", "Name a file, or start the writer.")
         os.set_blocking(descriptor, True)
         copy = tempfile.NamedTemporaryFile(prefix="mtbayes-")  # noqa: SIM115
         with os.fdopen(os.dup(descriptor), "rb") as pipe:
+            copy.write(first)
             shutil.copyfileobj(pipe, copy)
         copy.flush()
     finally:
@@ -122,6 +125,21 @@ def _piped(path: Path) -> Source:
         yield from source.batches()
 
     return replace(source, path=path, batches=batches)
+
+
+def _first(descriptor: int) -> bytes | None:
+    """The first bytes of a pipe, or none yet of a slow writer's; None where nobody writes."""
+    look = select.poll()
+    look.register(descriptor, select.POLLIN | select.POLLHUP)
+    for _ in range(round(_PATIENCE / _LOOK)):
+        ready = look.poll(1000 * _LOOK)
+        try:
+            found = os.read(descriptor, _HEAD)
+        except BlockingIOError:  # somebody is there who has written nothing yet
+            return b""
+        if found or ready:
+            return found
+    return None
 
 
 def _refuse(path: Path, what: str, remedy: str) -> NoReturn:
@@ -262,17 +280,18 @@ class _Dialect:
 
     def check_quotes(self) -> None:
         """Refuse a quotation mark that is never closed, which swallows the rest of a file."""
-        reader, begin = self.fields(strict=True), 1
-        try:
-            for _ in reader:
-                begin = reader.line_num + 1
-        except csv.Error as error:
-            if "end of data" in str(error):
-                _refuse(
-                    self.path,
-                    f"has a quotation mark in line {self.skip + begin} that is never closed",
-                    "Close it, or remove it.",
-                )
+        reader, begin, more = self.fields(strict=True), 1, True
+        while more:
+            try:
+                more = next(reader, None) is not None
+            except csv.Error as error:
+                if "end of data" in str(error):
+                    _refuse(
+                        self.path,
+                        f"has a quotation mark in line {self.skip + begin} that is never closed",
+                        "Close it, or remove it.",
+                    )
+            begin = reader.line_num + 1
 
 
 def _text(path: Path, compression: str | None) -> Source:
@@ -296,13 +315,13 @@ def _dialect(path: Path, compression: str | None) -> _Dialect:
     with pa.input_stream(str(path), compression=compression) as stream:
         head = stream.read(_HEAD)
     notes: list[str] = []
-    lines, odd = None, True
+    lines, quoted = None, True
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
     elif b"\0" in head:
         _refuse(path, "holds bytes that no text has", "Look whether this is the file you meant.")
     elif (found := _lines_of_utf8(path, compression)) is not None:
-        encoding, (lines, odd) = "utf-8", found
+        encoding, (lines, quoted) = "utf-8", found
     else:
         encoding = "latin-1"
         notes.append("the file is not UTF-8; it was read as Latin-1, so look at its accents")
@@ -322,7 +341,7 @@ def _dialect(path: Path, compression: str | None) -> _Dialect:
     header = _header(text, delimiter) if len(head) < _HEAD or "\n" in text else []
     skip = 1 if told else 0
     dialect = _Dialect(path, compression, encoding, delimiter, lines, header, skip, notes)
-    if odd:
+    if quoted:
         dialect.check_quotes()
     return dialect
 
@@ -337,18 +356,18 @@ def _header(text: str, delimiter: str) -> list[str]:
 
 
 def _lines_of_utf8(path: Path, compression: str | None) -> tuple[int, bool] | None:
-    """How many lines a text has, and whether its quotation marks are odd; None if not UTF-8."""
-    lines, quotes = 1, 0
+    """How many lines a text has, and whether it has quotation marks; None if not UTF-8."""
+    lines, quoted = 1, False
     with pa.input_stream(str(path), compression=compression) as stream:
         try:
             reader = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             while part := reader.read(2**20):
                 lines += part.count("\n")
-                quotes += part.count('"')
+                quoted = quoted or '"' in part
                 last = part
         except UnicodeDecodeError:
             return None
-    return lines - last.endswith("\n"), quotes % 2 == 1
+    return lines - last.endswith("\n"), quoted
 
 
 def _delimiter(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -253,11 +254,11 @@ def _numbers(name: str, cells: Cells, where: Where) -> Known:
 
 def _alike(name: str, labels: Array) -> list[str]:
     """A note on labels that are one number in several spellings."""
-    spellings: dict[float, list[str]] = {}
+    spellings: dict[Decimal, list[str]] = {}
     for label in np.unique(labels).tolist():
         try:
-            spellings.setdefault(float(label), []).append(label)
-        except ValueError:
+            spellings.setdefault(Decimal(label), []).append(label)
+        except (ArithmeticError, TypeError):  # no number, or one that equals nothing
             continue
     pairs = [" and ".join(map(repr, several)) for several in spellings.values() if several[1:]]
     return [f"classes of {name!r} are told apart by their spelling: {pairs[0]}"] if pairs else []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ _UNSPACED = 6  # signs of a script without spaces that say as much
 _WORD = r"\p{L}[\p{L}\p{M}'’]*"
 _SCRIPTS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _PAIRS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff\u1000-\u109f]{2}")
-_FEATURES = 200  # numbers that a text becomes, at most
+_FEATURES = 400  # numbers that a text becomes, at most
 _ROWS_EACH = 5  # for each of them, at least
 _LARGE = 20_000  # terms, beyond which they are hashed
 _SLOTS = 2**14
@@ -73,10 +74,10 @@ class Text:
     spelling: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        sizes = [_SLOTS if known is None else len(known) for known in self.terms.values()]
-        strange = set(self.terms) - set(_ANALYSERS)
+        known = all(_in_order(terms) for terms in self.terms.values() if terms is not None)
+        sizes = [_SLOTS if terms is None else len(terms) for terms in self.terms.values()]
         shapes = self.weights.shape, self.directions.shape[1:]
-        if strange or shapes != ((sum(sizes),),) * 2:
+        if not known or list(self.terms) != list(_ANALYSERS) or shapes != ((sum(sizes),),) * 2:
             raise InvalidInput(f"weights of {self.name!r} must go with its terms, got others.")
 
     @classmethod
@@ -97,7 +98,8 @@ class Text:
             raise Unfit("text of which too little is there")
         found = TruncatedSVD(size, random_state=0).fit(weighed)
         gaps = cells.text.null_count > 0
-        single: list[Any] = [v.astype(np.float32) for v in (weigh.idf_, found.components_)]
+        directions = turned(found.components_)
+        single: list[Any] = [v.astype(np.float32) for v in (weigh.idf_, directions)]
         return cls(name, gaps, terms, *single)
 
     def features(self) -> list[str]:
@@ -145,6 +147,24 @@ def _alone(part: str) -> str:
     """The word as such, and not within another; a pair of signs anywhere."""
     escaped = re.escape(part)
     return escaped if _PAIRS.fullmatch(part) else rf"\b{escaped}\b"
+
+
+def turned(directions: FloatArray) -> FloatArray:
+    """The same space by other axes [k, T], in all of which texts differ about alike.
+
+    Whoever learns from columns divides each by its spread. That would make the least directions,
+    which are mostly noise, as loud as the first. Between axes at random there is no such
+    difference, and distances between texts stay what they are.
+    """
+    size = len(directions)
+    axes, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(size, size)))
+    return np.asarray(axes @ directions, float)
+
+
+def _in_order(terms: Any) -> bool:
+    """Whether terms are what an analyser makes: text, each once, in alphabetical order."""
+    words = isinstance(terms, list | tuple) and all(isinstance(term, str) for term in terms)
+    return words and all(one < other for one, other in pairwise(terms))
 
 
 def _terms(texts: list[str], how: str) -> list[str] | None:

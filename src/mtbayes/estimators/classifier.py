@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mtbayes.data.sources import is_streamed
 from mtbayes.errors import InvalidInput
+from mtbayes.estimators import inputs
 from mtbayes.estimators.base import shown
 from mtbayes.estimators.blocks import blocks_of, by_blocks
 from mtbayes.estimators.supervised import Supervised
@@ -129,7 +130,16 @@ class RobustClassifier(ClassifierMixin, Supervised):
         x, y = self.checked(x, y, reset=reset)
         if not reset:  # first: labels of another kind than those known are told so
             self._check_known(y, self.classes_)
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            if y.dtype != object:
+                raise
+            raise InvalidInput(
+                "y must hold labels of one kind: text, or whole numbers of at most 64 bits, got "
+                f"others ({', '.join(sorted({type(v).__name__ for v in y}))}). Write them as "
+                "text, such as by [str(label) for label in y]."
+            ) from error
         return x, y
 
     def _labels(self, y: Array, classes: Any) -> Array:
@@ -225,6 +235,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted."""
+        inputs.refuse_masks(y=y, sample_weight=sample_weight)
         if not is_streamed(X):
             return float(super().score(X, y, sample_weight))
         right = total = 0.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from mtbayes.data.coder import Coder, Styles, learn_columns
+from mtbayes.data.coder import Coder, Seen, Styles, learn_columns
 from mtbayes.errors import InvalidInput
 
 
@@ -21,11 +22,13 @@ def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
         table = _table(x)
         if table is None or not _needs_coding(table):
             return x
+        _check_rows(table)
         styles = Styles.of(table)
         found = learn_columns(table, table.column_names, styles, "the target")
         estimator.coder_ = found.coder
-        for note in (*styles.notes, *_strays(found.seen.strays)):
-            warnings.warn(f"{note}.", UserWarning, stacklevel=2)
+        gone = [f"{name!r} ({reason})" for name, reason in found.coder.dropped]
+        left_out = [f"columns left out: {', '.join(gone)}"] if gone else []
+        _warn([*left_out, *styles.notes], found.seen)
         return found.x
     coder: Coder | None = getattr(estimator, "coder_", None)
     if coder is None:
@@ -37,7 +40,11 @@ def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
             "found by their names."
         )
     coder.check(table.column_names)
-    return coder.code(table)
+    _check_rows(table)
+    seen = Seen.nothing()
+    numbers = coder.code(table, seen=seen)
+    _warn((), seen)
+    return numbers
 
 
 def _table(x: Any) -> pa.Table | None:
@@ -62,6 +69,11 @@ def _table(x: Any) -> pa.Table | None:
         ) from None
 
 
+def _check_rows(table: pa.Table) -> None:
+    if not table.num_rows:
+        raise InvalidInput("X must not be empty, got a frame without rows. Look how it was made.")
+
+
 def _needs_coding(table: pa.Table) -> bool:
     """Whether there are gaps, or columns that are no numbers."""
     plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
@@ -71,5 +83,7 @@ def _needs_coding(table: pa.Table) -> bool:
     )
 
 
-def _strays(strays: dict[str, int]) -> list[str]:
-    return [f"{count} cells of {name!r} cannot be read" for name, count in strays.items()]
+def _warn(notes: Sequence[str], seen: Seen) -> None:
+    """Of what the command would note."""
+    for note in (*notes, *seen.notes):
+        warnings.warn(f"{note}.", UserWarning, stacklevel=2)

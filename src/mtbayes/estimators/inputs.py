@@ -41,7 +41,7 @@ def checked(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             return checked(estimator, x.x, images=images, y_numeric=y_numeric, **options)
-    _refuse_masks(x, options.get("y"))
+    refuse_masks(X=x, y=options.get("y"))
     if issparse(x):
         raise InvalidInput(
             "X must be dense, got a sparse matrix. Use X.toarray(), and in a pipeline "
@@ -81,9 +81,9 @@ def checked(
     return rows, *(_numbers(y) if y_numeric else _labels(y) for y in rest)
 
 
-def _refuse_masks(*given: Any) -> None:
+def refuse_masks(**given: Any) -> None:
     """NumPy's checks take what is under a mask for a value."""
-    for name, values in zip(("X", "y", "sample_weight"), given, strict=False):
+    for name, values in given.items():
         if np.ma.is_masked(values):
             raise InvalidInput(
                 f"{name} must have a value everywhere, got a masked array. Fill it with "
@@ -134,7 +134,7 @@ def _labels(y: Array) -> Array:
 
 def weights(sample_weight: Any, x: Array) -> FloatArray:
     """sample_weight[n], ones where none is given."""
-    _refuse_masks(None, None, sample_weight)
+    refuse_masks(sample_weight=sample_weight)
     try:
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     except OverflowError as error:
@@ -151,6 +151,7 @@ def mask(trusted: Any, x: Array) -> BoolArray | None:
     """trusted[n]: whether each row's target is known to be right; None where no row's is."""
     if trusted is None:
         return None
+    refuse_masks(trusted=trusted)
     found = np.asarray(trusted)
     whether = found.dtype == bool or (found.dtype.kind in "iuf" and np.isin(found, (0, 1)).all())
     if found.shape != (len(x),) or not whether:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from mtbayes.data.safe import plain_text, safe_text
 from mtbayes.errors import InvalidInput
 
 if sys.platform != "win32":  # where two servers at once are not told of each other
@@ -166,7 +167,7 @@ def read_decisions(path: Path) -> tuple[str, dict[str, Decision]]:
         raise InvalidInput(f"DECISIONS must be a file that exists, got {path}. Look for its name.")
     if path.suffix.lower() == ".csv":
         with path.open(newline="", encoding="utf-8") as file:
-            records: list[dict[str, Any]] = list(csv.DictReader(file))
+            records: list[dict[str, Any]] = [_plain(record) for record in csv.DictReader(file)]
         target = [record.pop("target", None) for record in records][:1]
     else:
         records = list(_records(path))
@@ -190,11 +191,18 @@ def exported(path: Path) -> set[str]:
 
 
 def write_csv(target: str, decisions: Iterable[Decision], path: Path) -> None:
-    """Decisions about a target as a table."""
+    """Decisions about a target as a table, which a spreadsheet may open: no cell is a formula."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [*Decision.__annotations__, "target"])
         writer.writeheader()
-        writer.writerows(decision._asdict() | {"target": target} for decision in decisions)
+        for decision in decisions:
+            cells = decision._asdict() | {"target": target}
+            writer.writerow({name: safe_text(str(cell)) for name, cell in cells.items()})
+
+
+def _plain(record: dict[Any, Any]) -> dict[Any, Any]:
+    """A row of that table as it was before formulas were marked."""
+    return {k: plain_text(v) if isinstance(v, str) else v for k, v in record.items()}
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

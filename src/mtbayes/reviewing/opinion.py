@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 
+from mtbayes.data.safe import safe_text
 from mtbayes.data.schema import Schema
 from mtbayes.errors import InvalidInput
 from mtbayes.reviewing.decisions import Decision
@@ -154,12 +157,9 @@ def known(path: Path, rows: TableRows, schema: Schema) -> Opinion:
 
 def _audited(path: Path, rows: TableRows, schema: Schema) -> Opinion:
     """An audit's list, which ranks the rows of this file."""
-    import pyarrow.csv
-
-    text = pyarrow.csv.ConvertOptions(
-        column_types=dict.fromkeys(("suggested", "why"), pyarrow.string())
-    )
-    table = pyarrow.csv.read_csv(path, convert_options=text)
+    as_text = {name: pa.string() for name in ("given", "suggested", "why")}
+    how = pa.csv.ConvertOptions(column_types=as_text)  # "01" is a label, and not 1
+    table = pa.csv.read_csv(path, convert_options=how)
     if tuple(table.column_names[: len(_AUDIT)]) != _AUDIT:
         raise InvalidInput(
             f"MODEL must be a file of `mtbayes fit` or `mtbayes audit`, got {path}, whose columns "
@@ -171,7 +171,27 @@ def _audited(path: Path, rows: TableRows, schema: Schema) -> Opinion:
         raise InvalidInput(
             f"{path} must rank the {len(place)} rows of the file, got other rows. Audit it anew."
         )
-    order = np.array([place[r] for r in row])
+    return _ranked(np.array([place[r] for r in row]), table, rows, schema)
+
+
+def is_audit_of_images(names: Sequence[str], target: str) -> bool:
+    """Whether a file to review is what `mtbayes audit` says of images, the most suspicious first.
+
+    Images have no columns to learn from here: they are ranked as the audit ranked them.
+    """
+    return tuple(names[: len(_AUDIT)]) == _AUDIT and "path" in names and target == "given"
+
+
+def of_images(rows: TableRows, schema: Schema) -> Opinion:
+    """What an audit of images says, which is the very file under review."""
+    given = rows.table
+    shares = given.column("probability").cast(pa.float64())
+    table = given.set_column(given.column_names.index("probability"), "probability", shares)
+    return _ranked(np.arange(len(rows.y)), table, rows, schema)
+
+
+def _ranked(order: Array, table: Any, rows: TableRows, schema: Schema) -> Opinion:
+    """From the columns of an audit; order: the rows that its lines are about."""
     share = np.empty(len(order))
     share[order] = table.column("probability").to_numpy()
     suggested = np.empty(len(order), object)
@@ -182,14 +202,26 @@ def _audited(path: Path, rows: TableRows, schema: Schema) -> Opinion:
     odds = np.clip(share, 1e-12, 1 - 1e-12)
     odds = odds / (1 - odds) * (1 - mean) / mean
     numbers = schema.task == "number"
-    kind = float if numbers else int if schema.whole else str
+    labels = np.unique(rows.y).tolist()
     return Opinion(
         order,
         odds / (1 + odds),
-        np.array([kind(v) for v in suggested]),
+        np.array([float(v) for v in suggested] if numbers else _values(suggested, labels)),
         None if numbers else np.ones(len(order)),
         None,
         why.tolist(),
-        None if numbers else np.unique(rows.y).tolist(),
+        None if numbers else labels,
         mean,
     )
+
+
+def _values(suggested: Any, labels: list[Any]) -> list[Any]:
+    """Labels that an audit spells, with formulas marked or not."""
+    written = {safe_text(str(label)): label for label in labels}
+    written |= {str(label): label for label in labels}
+    strange = next((text for text in suggested if text not in written), None)
+    if strange is not None:
+        raise InvalidInput(
+            f"an audit must suggest values of the target, got {strange!r}. Audit the file anew."
+        )
+    return [written[text] for text in suggested]

@@ -16,7 +16,14 @@ from mtbayes.errors import InvalidInput
 from mtbayes.reviewing.applying import check_out
 from mtbayes.reviewing.contents import keys
 from mtbayes.reviewing.decisions import ACTIONS, Decision, Log, write_csv
-from mtbayes.reviewing.opinion import Opinion, known, learn, settled
+from mtbayes.reviewing.opinion import (
+    Opinion,
+    is_audit_of_images,
+    known,
+    learn,
+    of_images,
+    settled,
+)
 from mtbayes.reviewing.outlook import Outlook, outlook
 from mtbayes.reviewing.raw import write_clean
 from mtbayes.reviewing.values import Values
@@ -59,6 +66,8 @@ class Review:
     top: rows to look at, at most
     every: decisions between two refits in the background; 0 for none
 
+    The CSV of an audit of images, with target "given", is reviewed as it is ranked.
+
     `order` has the rows, numbered from 0: those decided, then the others by suspicion. `decide`
     and `undo` are on the disk when they return.
     """
@@ -80,12 +89,14 @@ class Review:
         every: int = EVERY,
         verbose: bool = False,
     ) -> None:
-        self.data, self.every = Path(data), every
+        self.data = Path(data)
         self.settings = Settings(str(t), str(m), epochs, random_state, learner)
         self.settings.check()
         self.top = None if top is None else _check.count(top, "top", "It is a number of rows.")
         self.source = open_table(self.data)
         check_target(self.source.names, target)
+        self.of_images = model is None and is_audit_of_images(self.source.names, target)
+        self.every = 0 if self.of_images else every
         table = self.source.table()
         self.schema, coded = learn_table(table, target, task, self.source.where)
         self.file_rows = table.num_rows
@@ -100,11 +111,12 @@ class Review:
         self._fits, self._since = 0, 0
         self.missing = [d for key, d in self.log.stack.holding().items() if key not in self._place]
         try:
-            first = (
-                self._learned(verbose)
-                if model is None
-                else known(Path(model), self.rows, self.schema)
-            )
+            if self.of_images:
+                first = of_images(self.rows, self.schema)
+            elif model is None:
+                first = self._learned(verbose)
+            else:
+                first = known(Path(model), self.rows, self.schema)
         except BaseException:
             self.close()
             raise
@@ -222,6 +234,11 @@ class Review:
                 self.refit(wait=False)
 
     def _learned(self, verbose: bool, earlier: Opinion | None = None) -> Opinion:
+        if self.of_images:
+            raise InvalidInput(
+                "rows must have columns to learn from, got paths of images alone. Write the clean "
+                "file, and audit that with --images path --target given."
+            )
         with self.lock:
             decided = self.decided
         y, certain, kept = settled(self.schema, self.rows.y, decided, self.values.parse)

@@ -24,6 +24,7 @@ class Views:
     def __init__(self, review: Review, images: str | None = None) -> None:
         self.review, schema, table = review, review.schema, review.rows.table
         self.looks = Looks(schema, review.rows.x)
+        images = images or ("path" if review.of_images else None)
         self.pictures = pictures(table, schema, review.data, images)
         values, code = np.unique(np.array(review.values.given), return_inverse=True)
         self._given: tuple[list[str], Any] = values.tolist(), code
