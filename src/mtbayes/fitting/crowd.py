@@ -1,8 +1,9 @@
 """From labels of several people to a consensus, beside what a fit says of rows it has not seen.
 
 First the labels alone say what is true, then trees, each row by those that have not seen it, and
-the labels together, twice. The consensus of that, each row with the weight of its probability, is
-what an estimator learns from; and what it says of rows unseen is the prior of the last word.
+the labels together, a few times. The consensus of that, each row with the weight of its
+probability, is what an estimator learns from; and what it says of rows unseen, alone or beside the
+trees, is the prior of the last word.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesRegressor
 from threadpoolctl import threadpool_limits
 
 from mtbayes._values import must, must_be_array, storable
@@ -22,7 +23,7 @@ from mtbayes.laws.annotators import Annotators, Truth, Votes
 from mtbayes.laws.skill import learned
 from mtbayes.types import Array, FloatArray
 
-LOOKS = 2
+LOOKS = 3
 """How often trees are asked before the estimator is."""
 TREES = 200
 _LEAF = 2
@@ -84,10 +85,14 @@ class LabelCrowd:
             law = Annotators.at_first(votes) if len(classes) > 1 else None
             return cls(votes, given.names, classes, law, log_probs, probs, 0 * probs)  # type: ignore[arg-type]
         law, truth = Annotators.alone(votes)
+        counts = votes.counts
+        total = counts.sum(axis=1, keepdims=True)
+        believed = np.where(total > 1, truth.probs, counts / total)  # one label judges no other
         for look in range(LOOKS):
-            log_probs = _by_trees(x, truth.probs, seed + look)
+            log_probs = _by_trees(x, believed, seed + look)
             law = Annotators.fit(log_probs, votes)
             truth = law.truth(log_probs, votes)
+            believed = truth.probs
         return cls(votes, given.names, classes, law, log_probs, truth.probs, truth.hard)
 
     @property
@@ -115,14 +120,22 @@ class LabelCrowd:
         said: Any = fitted.training
         if self.votes.people == 1:
             return self._of_one(said), fitted
-        log_probs = np.log(np.asarray(said.prediction, float) + 1e-12)
-        law = Annotators.fit(log_probs, self.votes)
-        truth = law.truth(log_probs, self.votes)
-        own = replace(self, law=law, log_probs=log_probs, probs=truth.probs, hard=truth.hard)
+        own = self._by_best(np.log(np.asarray(said.prediction, float) + 1e-12))
         share = own.contamination
         return own, replace(
             fitted, training=own.judged(said), contamination=share, law=fitted.law.at(share.value)
         )
+
+    def _by_best(self, log_probs: FloatArray) -> LabelCrowd:
+        """By the estimator, the trees or both, whichever explains the labels best."""
+        both = np.logaddexp(log_probs, self.log_probs) - np.log(2)
+        found = []
+        for prior in (log_probs, both, self.log_probs):
+            law = Annotators.fit(prior, self.votes)
+            truth = law.truth(prior, self.votes)
+            own = replace(self, law=law, log_probs=prior, probs=truth.probs, hard=truth.hard)
+            found.append((float(truth.evidence.sum()), own))
+        return max(found, key=lambda pair: pair[0])[1]
 
     def _of_one(self, said: Judgement) -> LabelCrowd:
         """One person's labels, each wrong with the probability that the law of wrong labels has."""
@@ -236,13 +249,15 @@ def _information(probs: FloatArray, given: FloatArray) -> FloatArray:
 
 
 def _by_trees(x: Array, probs: FloatArray, seed: int) -> FloatArray:
-    """Log probabilities of the classes, [n, C], by trees that have not seen the row."""
-    label, weight = probs.argmax(axis=1), np.maximum(probs.max(axis=1), _LEAST)
-    trees = ExtraTreesClassifier(
+    """Log probabilities of the classes, [n, C], by trees that have not seen the row.
+
+    They learn the probabilities themselves. Learned from the most probable classes alone, a class
+    that is a little more probable everywhere would become the only one.
+    """
+    trees = ExtraTreesRegressor(
         TREES, min_samples_leaf=_LEAF, bootstrap=True, oob_score=True, random_state=seed
     )
     with threadpool_limits(1):
-        trees.fit(np.asarray(x).reshape(len(x), -1), label, sample_weight=weight)
-    found = np.zeros_like(probs)
-    found[:, trees.classes_] = trees.oob_decision_function_
+        trees.fit(np.asarray(x).reshape(len(x), -1), probs)
+    found = np.clip(trees.oob_prediction_.reshape(probs.shape), 0.0, 1.0)
     return np.log((found + _UNSURE / probs.shape[1]) / (1 + _UNSURE))

@@ -8,7 +8,7 @@ decided by the evidence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -221,7 +221,8 @@ def _settled(
         temperature = law.temperature
         if tempered and i % _EVERY == _EVERY - 1:
             temperature = _tempered(law, said, log_probs, votes)
-        law, cost = _improved(law, said, truth, log_probs, votes, temperature)
+        law = replace(law, temperature=temperature)
+        law, cost = _improved(law, said, truth, log_probs, votes, early=i < _EVERY)
     return law, float(truth.evidence.sum()) - cost
 
 
@@ -231,7 +232,8 @@ def _improved(
     truth: Truth,
     log_probs: FloatArray,
     votes: Votes,
-    temperature: float,
+    *,
+    early: bool,
 ) -> tuple[Annotators, float]:
     """The law by what is known of the truth, and what its open skill costs."""
     own = truth.probs[votes.row]
@@ -244,8 +246,8 @@ def _improved(
         lured = float((followed.sum() + seen) / (hard[votes.row].sum() + of))
         level, slope = _leaning(hard, _doubt(log_probs) - law.centre, level, slope)
     counts = (votes.by_answer @ own).reshape(votes.people, votes.classes, votes.classes)
-    skill, cost = learned(np.maximum(counts.transpose(0, 2, 1), 0.0))
-    return Annotators(skill, temperature, lured, level, slope, law.centre), cost
+    skill, cost = learned(np.maximum(counts.transpose(0, 2, 1), 0.0), early=early)
+    return Annotators(skill, law.temperature, lured, level, slope, law.centre), cost
 
 
 def _leaning(

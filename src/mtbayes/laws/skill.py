@@ -18,6 +18,7 @@ from mtbayes.types import FloatArray
 
 _STRENGTHS = (2.0, 5.0, 15.0, 50.0, 200.0, 1e4)
 """Labels that an expectation counts as; the last leaves no room beside it."""
+_LOOSE = 2  # strengths that may be taken early
 _SURE = 1e-4  # no share is nearer to 0 or 1 than this
 
 
@@ -54,9 +55,12 @@ class Learned(NamedTuple):
     cost: float
 
 
-def learned(counts: FloatArray) -> Learned:
-    """The skill of people by expected counts of labels, [A, C, C]: by person, true and given."""
-    expected, right = _expected(counts)
+def learned(counts: FloatArray, *, early: bool = False) -> Learned:
+    """The skill of people by expected counts of labels, [A, C, C]: by person, true and given.
+
+    early: whether counts are a first guess, by which people would look more alike than they are
+    """
+    expected, right = _expected(counts, _STRENGTHS[:_LOOSE] if early else _STRENGTHS)
     strength = _best(counts, expected)
     skill = Skill(counts + strength * expected, right)
     evidence = _evidence(counts, expected, strength).sum()
@@ -72,7 +76,7 @@ def shared(counts: FloatArray) -> FloatArray:
     return (counts + strength * even) / (counts.sum(axis=1, keepdims=True) + strength)
 
 
-def _expected(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _expected(counts: FloatArray, strengths: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
     """p(given | true) that is expected of each person, [A, C, C], and right and wrong, [A, 2]."""
     common = shared(counts.sum(axis=0))
     eye = np.eye(len(common)) > 0
@@ -83,7 +87,7 @@ def _expected(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean = (counts.sum(axis=2) @ by_class + by_class.mean()) / (labels + 1)
     both = np.stack([hits, labels - hits], axis=1)
     usual = np.stack([mean, 1 - mean], axis=1)
-    right = both + _best(both, usual) * usual
+    right = both + _best(both, usual, strengths) * usual
     share = np.clip(right[:, 0] / right.sum(axis=1), _SURE, 1 - _SURE)
     own = expit(logit(by_class) + (logit(share) - logit(mean))[:, None])
     own = np.clip(own, _SURE, 1 - _SURE)
