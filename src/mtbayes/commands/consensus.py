@@ -60,6 +60,7 @@ def consensus(
         from mtbayes.commands.large import is_large
         from mtbayes.commands.learning import opened
         from mtbayes.tables.model import Settings
+        from mtbayes.tables.people import people as people_of
 
         said = People(annotators, annotations, row, classes)
         if not said.given:
@@ -85,7 +86,7 @@ def consensus(
             if kept is not None:
                 learned.save(kept)
             _write_rows(learned, rows, path, safe_cells)
-        told = _people(learned)
+        told = people_of(learned.estimator)
         _write(told, about, safe_cells)
         questions = [] if asked is None else _questions(learned, rows, ask, said.row)
         if asked is not None:
@@ -119,23 +120,6 @@ def _write_rows(model: TableModel, rows: TableRows, path: Path, safe: bool) -> N
 def _voices(crowd: Any) -> Any:
     """Who said what of which row."""
     return crowd.votes if hasattr(crowd, "votes") else crowd.ratings
-
-
-def _people(model: TableModel) -> list[dict[str, Any]]:
-    """The annotators as records, the best first."""
-    found = sorted(model.estimator.annotators_, key=lambda person: -person.quality)
-    return [_record(person._asdict()) for person in found]
-
-
-def _record(person: dict[str, Any]) -> dict[str, Any]:
-    """Numbers to four digits, confusions as text."""
-    plain: dict[str, Any] = {
-        k: round(v, 4) if isinstance(v, float) else v for k, v in person.items()
-    }
-    if "confuses" in plain:
-        said = (f"{c.given} for {c.true} ({percent(c.share)})" for c in plain["confuses"])
-        plain["confuses"] = ", ".join(said)
-    return {"annotator": str(plain.pop("name")), **plain}
 
 
 def _questions(
@@ -175,6 +159,8 @@ def _show(
     from rich.markup import escape
     from rich.table import Table
 
+    from mtbayes.tables.people import SHOWN
+
     estimator = model.estimator
     wrong, sure = estimator.contamination_, estimator.consensus_probability_
     rows, labels = len(sure), sum(person["labels"] for person in told)
@@ -183,7 +169,7 @@ def _show(
     if model.schema.task == "classes":
         screen.line(f"Wrong in the consensus: about {percent(wrong.value)} of rows, {wrong.words}.")
         screen.line(f"Rows whose consensus is less than 90 % sure: {int((sure < 0.9).sum())}.")
-    names = [n for n in _SHOWN[model.schema.task] if n in told[0]]
+    names = [n for n in SHOWN[model.schema.task] if n in told[0]]
     table = Table(*names, box=None, pad_edge=False)
     for person in told[:show]:
         table.add_row(*(escape(shown(str(person[n]))) for n in names))
@@ -208,9 +194,3 @@ def _show(
             "ask": questions,
         }
     )
-
-
-_SHOWN = {
-    "classes": ("annotator", "labels", "quality", "low", "high", "right", "verdict", "confuses"),
-    "number": ("annotator", "labels", "quality", "bias", "scale", "spread"),
-}
