@@ -13,6 +13,7 @@ from mtbayes.types import Array, FloatArray
 _LEVEL = 0.95
 _MOST = 3  # confusions that are told of each
 _TOGETHER = 3.0  # by which variances are larger as rows that look alike are judged alike
+_ALIKE = 15.0  # labels, at most, that being one of many tells of a person
 _SEEN = 0.5  # wrong labels that must be expected before one is told
 
 GOOD, CHANCE, AGAINST = "better than chance", "no better than chance", "against"
@@ -62,7 +63,7 @@ def annotators(
     right = np.bincount(votes.who, good, minlength=people) / labels
     open_ = np.bincount(votes.who, good * (1 - good), minlength=people) / labels**2
     quality = law.right(log_probs, truth)
-    seen = law.skill.right.sum(axis=1)
+    seen = np.minimum(law.skill.right.sum(axis=1), labels + _ALIKE)
     doubt = quality * (1 - quality) / (seen + 1) + open_ * (labels / (labels + 1)) ** 2
     low, high = _interval(quality, doubt)
     right_low, right_high = _interval(right, _TOGETHER * open_ + (0.25 / labels) ** 2)
