@@ -27,6 +27,7 @@ LOOKS = 3
 """How often trees are asked before the estimator is."""
 TREES = 200
 _LEAF = 2
+_MANY = 5000  # rows, above which fewer trees do
 _UNSURE = 0.01  # share of what trees say that is spread over all classes
 _LEAST = 0.02  # weight of a row, whatever is open about it
 _BLOCK = 2**22  # numbers that are held at once while questions are weighed
@@ -88,7 +89,7 @@ class LabelCrowd:
         counts = votes.counts
         total = counts.sum(axis=1, keepdims=True)
         believed = np.where(total > 1, truth.probs, counts / total)  # one label judges no other
-        for look in range(LOOKS):
+        for look in range(LOOKS if votes.rows <= _MANY else LOOKS - 1):
             log_probs = _by_trees(x, believed, seed + look)
             law = Annotators.fit(log_probs, votes)
             truth = law.truth(log_probs, votes)
@@ -255,7 +256,11 @@ def _by_trees(x: Array, probs: FloatArray, seed: int) -> FloatArray:
     that is a little more probable everywhere would become the only one.
     """
     trees = ExtraTreesRegressor(
-        TREES, min_samples_leaf=_LEAF, bootstrap=True, oob_score=True, random_state=seed
+        TREES if len(x) <= _MANY else TREES // 4,
+        min_samples_leaf=_LEAF,
+        bootstrap=True,
+        oob_score=True,
+        random_state=seed,
     )
     with threadpool_limits(1):
         trees.fit(np.asarray(x).reshape(len(x), -1), probs)
