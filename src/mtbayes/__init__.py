@@ -13,7 +13,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from mtbayes.criteria import Criterion
     from mtbayes.errors import InvalidInput
-    from mtbayes.estimators import RobustClassifier, RobustDensity, RobustRegressor, load
+    from mtbayes.estimators import (
+        Annotations,
+        RobustClassifier,
+        RobustDensity,
+        RobustRegressor,
+        load,
+    )
     from mtbayes.likelihoods import Bernoulli, Categorical, Gaussian
     from mtbayes.maths import exp_t, expected_log_t, log_t, log_t_from_log
     from mtbayes.models import CustomModel, Model
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from mtbayes.types import Solution, Status
 
 __all__ = [
+    "Annotations",
     "Bernoulli",
     "Categorical",
     "Conv",
@@ -70,6 +77,7 @@ _NAMES = {
     "criteria": ("Criterion",),
     "errors": ("InvalidInput",),
     "estimators": (
+        "Annotations",
         "RobustClassifier",
         "RobustDensity",
         "RobustRegressor",

@@ -188,3 +188,12 @@ def test_colours_have_contrast_in_both_schemes(scheme):
     for name, least in needed.items():
         light, dark = sorted([page_is, luminance(colours[name])], reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= least, name
+
+
+def test_annotators_are_shown_side_by_side(classes_case):
+    names = ("annotator", "labels", "quality", "low", "high", "right", "verdict", "confuses")
+    person = dict(zip(names, ("<ann>", 9, 0.9, 0.8, 0.95, 0.89, "against", ""), strict=True))
+    shown = Page(page(classes_case._replace(people=[person])))
+    table = next(t for t in shown.tables if "annotator" in t[0])
+    assert table[1][:3] == ["<ann>", "9", "0.9"]
+    assert not any("annotator" in t[0] for t in Page(page(classes_case)).tables)

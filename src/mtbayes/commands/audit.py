@@ -52,6 +52,10 @@ def audit(
         Path | None,
         typer.Option(help="Embeddings of images, .npy, a row each in the order of their paths."),
     ] = None,
+    annotators: options.AnnotatorColumns = None,
+    annotations: options.AnnotationsFile = None,
+    row: options.RowColumn = None,
+    classes: options.Classes = None,
     safe_cells: options.SafeCells = False,
     task: options.Task = None,
     learner: options.Learner = "auto",
@@ -71,13 +75,15 @@ def audit(
     is read as it is needed: a random 50,000 rows are learned from, all are judged, and --out has
     them in the order of the files.
 
-    A folder with a subfolder of images for each class needs no --target.
+    A folder with a subfolder of images for each class needs no --target. Where several people
+    labelled each row, --annotators or --annotations takes its place, and the consensus is judged.
 
     Example: mtbayes audit houses.csv --target price --expect 0.1
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
         open_share(expect, "expect", "It is the share of rows that you hold for wrong, like 0.1.")
         path = new_file(out or Path(f"{stem(data)}-audit.csv"), force, TABLES)
+        from mtbayes.commands.annotated import People, learn_people
         from mtbayes.commands.large import is_large, judge_all, learn_sample
         from mtbayes.commands.learning import learn, opened
         from mtbayes.data.photos import is_folder_of_images
@@ -98,10 +104,15 @@ def audit(
                 )
             _show(screen, found, path, expect)
             return
-        if target is None:
-            raise BadUsage("--target must name the column to learn, got none. Add --target NAME.")
+        people = People(annotators, annotations, row, classes)
+        people.check(target)
         source = opened(screen, data)
         large = is_large(source)
+        if large and people.given:
+            raise BadUsage(
+                f"--annotators and --annotations are for rows in memory, got {data}, whose rows "
+                "are read as they are needed. Give a part of them."
+            )
         if large and influence:
             raise BadUsage(
                 f"--influence must be left out for {data}, whose rows are read as they are needed. "
@@ -109,10 +120,14 @@ def audit(
             )
         with unfinished(path, resume, force) as done:
             if large:
-                learned = learn_sample(screen, source, target, task, settings, done)
+                learned = learn_sample(screen, source, str(target), task, settings, done)
                 found = judge_all(screen, source, *learned, path, expect, show, safe=safe_cells)
             else:
-                model, rows = learn(screen, source, target, task, settings, done)
+                model, rows = (
+                    learn_people(screen, source, people, target, task, settings, done)
+                    if people.given
+                    else learn(screen, source, str(target), task, settings, done)
+                )
                 found = _audited(
                     model, rows, path, expect, show, influence=influence, safe=safe_cells
                 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def fit(
     data: options.Data,
-    target: options.Target,
+    target: options.TargetOrNone = None,
     model: Annotated[
         Path | None, typer.Option(help="The model's file; DATA's name with .mtb if none.")
     ] = None,
@@ -32,6 +32,10 @@ def fit(
         Path | None,
         typer.Option(help="DATA.review.jsonl: what was decided in a review is certain."),
     ] = None,
+    annotators: options.AnnotatorColumns = None,
+    annotations: options.AnnotationsFile = None,
+    row: options.RowColumn = None,
+    classes: options.Classes = None,
     task: options.Task = None,
     learner: options.Learner = "auto",
     t: options.T = "auto",
@@ -46,27 +50,43 @@ def fit(
 ) -> None:
     """Learn a column of a file from the others, also if some of its values are wrong.
 
+    Where several people labelled each row, --annotators or --annotations takes the place of
+    --target.
+
     Example: mtbayes fit houses.csv --target price --model houses.mtb
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
+        from mtbayes.commands.annotated import People, learn_people
         from mtbayes.commands.large import is_large, learn_large
         from mtbayes.commands.learning import learn, opened
         from mtbayes.tables.model import Settings
         from mtbayes.tables.summary import summary
 
+        people = People(annotators, annotations, row, classes)
+        people.check(target)
         path = new_file(model or Path(f"{stem(data)}.mtb"), force)
         settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)
         source = opened(screen, data)
         large = is_large(source)
+        if people.given and (large or review is not None):
+            raise BadUsage(
+                f"--annotators and --annotations are for rows in memory without a review, got "
+                f"{data}. Write the consensus with `mtbayes consensus`, and fit that."
+            )
         if large and review is not None:
             raise BadUsage(
                 f"review must be left out for {data}, whose rows are read as they are needed. "
                 "Write the clean file with `mtbayes apply`, and fit that."
             )
         with unfinished(path, resume, force) as done:
-            what = (screen, source, target, task, settings, done)
-            learned, rows = learn_large(*what) if large else learn(*what, review)
+            rest = (task, settings, done)
+            if people.given:
+                learned, rows = learn_people(screen, source, people, target, *rest)
+            elif large:
+                learned, rows = learn_large(screen, source, str(target), *rest)
+            else:
+                learned, rows = learn(screen, source, str(target), *rest, review)
             learned.save(path)
         found = summary(learned, rows)
         _show(screen, found, learned, data, path)
@@ -101,6 +121,8 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
     screen.line(f"  mtbayes predict {path} NEW.csv -o predictions.csv")
     learner = model.estimator.learner
     how = "" if learner == "auto" else f" --learner {learner}"
+    if hasattr(model.estimator, "crowd_"):
+        return
     screen.line(f"  mtbayes audit {data} --target {_quoted(found['target'])}{how}")
     screen.line(f"  mtbayes report {path} {data} -o report.html")
     screen.line(f"  mtbayes certify {path} {data}")

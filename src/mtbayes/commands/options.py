@@ -66,3 +66,22 @@ SafeCells = Annotated[
     ),
 ]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the rows; by their number if none.")]
+AnnotatorColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--annotators",
+        help="Columns of DATA with a person's labels each: a1,a2,a3, or a pattern like 'rater_*'.",
+    ),
+]
+AnnotationsFile = Annotated[
+    Path | None,
+    typer.Option("--annotations", help="A file with a line for each label: row, annotator, label."),
+]
+RowColumn = Annotated[
+    str | None,
+    typer.Option("--row", help="The column by which --annotations knows the rows of DATA."),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option("--classes", help="All labels, where one person alone may use one: a,b,c."),
+]

@@ -1,5 +1,6 @@
 """scikit-learn estimators for dirty data."""
 
+from mtbayes.estimators.annotations import Annotations
 from mtbayes.estimators.classifier import Outliers, RobustClassifier, Uncertainty
 from mtbayes.estimators.density import RobustDensity
 from mtbayes.estimators.files import load
@@ -9,6 +10,7 @@ ESTIMATORS = {kind.__name__: kind for kind in (RobustClassifier, RobustRegressor
 
 __all__ = [
     "ESTIMATORS",
+    "Annotations",
     "Outliers",
     "RobustClassifier",
     "RobustDensity",

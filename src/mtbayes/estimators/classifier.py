@@ -14,6 +14,7 @@ from mtbayes.estimators import inputs
 from mtbayes.estimators.base import shown
 from mtbayes.estimators.blocks import blocks_of, by_blocks
 from mtbayes.estimators.supervised import Supervised
+from mtbayes.fitting.crowd import LabelCrowd
 from mtbayes.fitting.units import Labels
 from mtbayes.laws import WrongLabels
 from mtbayes.learners import Place
@@ -84,6 +85,8 @@ class RobustClassifier(ClassifierMixin, Supervised):
     row_weight_: how much each training row pulls at the final fit; 1 is the most
     score_path_: the table behind the choice, a row for each learner and t
     history_: loss, data term and divergence along the final fit
+    consensus_, consensus_probability_, annotators_: where y were `Annotations`, the most probable
+        label of each row, how sure it is, and how good each person is
 
     >>> from sklearn.datasets import load_wine
     >>> x, y = load_wine(return_X_y=True)
@@ -93,6 +96,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
     """
 
     _law = WrongLabels
+    _crowd = LabelCrowd
     _settings = ((1, 10**9, 1.0), (1, 10**9, 0.5), (1, 10**9, 0.3), (10, 10**9, 1.0))
     _path = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     _risks = ("error", "log_t")
@@ -116,6 +120,8 @@ class RobustClassifier(ClassifierMixin, Supervised):
             than memory holds: a `pyarrow` data set, a path that it opens or an iterator of record
             batches, with y and sample_weight the names of columns; a `numpy.memmap`; or a `Stream`
             (docs/scale.md)
+        y: a label for each row, or `mtbayes.Annotations`: labels of several people
+            (docs/annotators.md)
         sample_weight: how often each row counts
         trusted: [n], True for rows whose label is known to be right: none of them is called wrong,
             and each is believed as at t = 1. Correct a label in y and mark it here
@@ -124,6 +130,12 @@ class RobustClassifier(ClassifierMixin, Supervised):
         """
         self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh), trusted)
         return self
+
+    def _check_annotations(self, y: Any) -> None:
+        y.check_labels()
+
+    def _of_new(self, x: Any) -> FloatArray:
+        return self.predict_log_proba(x)
 
     def checked_rows(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Rows and labels by scikit-learn's rules; after the first fit all labels are known."""

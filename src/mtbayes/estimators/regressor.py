@@ -11,11 +11,13 @@ from sklearn.utils import check_random_state
 
 from mtbayes import _check
 from mtbayes.data.sources import is_streamed
+from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
 from mtbayes.estimators.base import shown
 from mtbayes.estimators.blocks import blocks_of, by_blocks
 from mtbayes.estimators.classifier import Outliers, Uncertainty
 from mtbayes.estimators.supervised import Supervised
+from mtbayes.fitting.ratings import NumberCrowd
 from mtbayes.fitting.units import Targets
 from mtbayes.laws import WrongTargets
 from mtbayes.learners import Place
@@ -50,6 +52,7 @@ class RobustRegressor(RegressorMixin, Supervised):
     """
 
     _law = WrongTargets
+    _crowd = NumberCrowd
     # One mode: of the settings that rows can be scored by, modes of their own look best and have
     # tails too thin, and modes of one loss keep a member for the wrong rows.
     _settings = ((10, 1, 2.0), (10, 1, 0.3))
@@ -112,6 +115,8 @@ class RobustRegressor(RegressorMixin, Supervised):
             than memory holds: a `pyarrow` data set, a path that it opens or an iterator of record
             batches, with y and sample_weight the names of columns; a `numpy.memmap`; or a `Stream`
             (docs/scale.md)
+        y: a number for each row, or `mtbayes.Annotations`: ratings of several people
+            (docs/annotators.md)
         sample_weight: how often each row counts
         trusted: [n], True for rows whose target is known to be right: none of them is called wrong,
             and each is believed as at t = 1. Correct a target in y and mark it here
@@ -120,6 +125,18 @@ class RobustRegressor(RegressorMixin, Supervised):
         """
         self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh), trusted)
         return self
+
+    def _check_annotations(self, y: Any) -> None:
+        if y.value.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"y must hold numbers, got {y.value[0].item()!r} by {y.names[y.who[0]]!r}. Use "
+                "RobustClassifier for labels."
+            )
+        _check.finite("y", y.value, "Drop such ratings first.")
+
+    def _of_new(self, x: Any) -> FloatArray:
+        mean, std = self.predict(x, return_std=True)
+        return np.stack([mean, std**2], axis=1)
 
     def checked_rows(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Rows and targets by scikit-learn's rules."""

@@ -12,10 +12,12 @@ import numpy as np
 
 from mtbayes._values import must, must_be_array
 from mtbayes.fitting import Fitted, Judgement
+from mtbayes.fitting.crowd import LabelCrowd
+from mtbayes.fitting.ratings import NumberCrowd
 from mtbayes.fitting.units import Columns, Features, Labels, Targets
 from mtbayes.laws import WrongLabels, WrongPoints, WrongTargets
 
-_BESIDE = {"fitted_", "n_features_in_", "feature_names_in_", "sampled_", "coder_"}
+_BESIDE = {"fitted_", "n_features_in_", "feature_names_in_", "sampled_", "coder_", "crowd_"}
 """What an estimator may have beside its parameters."""
 
 Shape = tuple[int, ...]
@@ -42,6 +44,11 @@ def restored(estimator: Any, state: dict[str, Any]) -> Any:
     coder = state.get("coder_")
     must(coder is None or len(coder.features) == columns, "columns of data frames")
     _check_fitted(fitted, shape, type(estimator).__name__)
+    crowd = state.get("crowd_")
+    if crowd is not None:
+        must(type(crowd) is _CROWDS.get(type(estimator).__name__), "what people said")
+        said = fitted.training
+        crowd.check(None if said is None else len(said.outlier_probability))
     return estimator
 
 
@@ -73,6 +80,7 @@ _KINDS: dict[str, list[tuple[type, type, type]]] = {
     "RobustDensity": [(Columns, Columns, WrongPoints)],
 }
 """By estimator: kinds of the features' units, of the targets' and of the law."""
+_CROWDS = {"RobustClassifier": LabelCrowd, "RobustRegressor": NumberCrowd}
 
 
 def _check_judgement(said: Judgement, width: int) -> None:

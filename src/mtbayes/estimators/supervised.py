@@ -16,7 +16,9 @@ from mtbayes import _check
 from mtbayes.data.sources import is_streamed, open_stream
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import frames, inputs
+from mtbayes.estimators.annotations import Annotations
 from mtbayes.estimators.base import Robust, is_auto, shown
+from mtbayes.estimators.crowd import Crowded
 from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
 from mtbayes.fitting.certificate import Parts, certify, check_question
 from mtbayes.fitting.harm import Harm, harm, remember
@@ -51,7 +53,7 @@ EFFORT = 0.4
 """Of a network's training, where others speak beside it."""
 
 
-class Supervised(Robust):
+class Supervised(Crowded, Robust):
     """Base of the estimators of targets; the parameters are explained in each of them."""
 
     _settings: ClassVar[tuple[tuple[int, int, float], ...]]
@@ -132,10 +134,23 @@ class Supervised(Robust):
                     "trusted must be left out for rows that are streamed or shared by the devices "
                     "of a mesh. Give the rows in memory, and no mesh."
                 )
-            if is_streamed(x):
+            self.__dict__.pop("crowd_", None)
+            if isinstance(y, Annotations):
+                self._check_alone(x, place, trusted)
+                self._learn_crowd(x, y, sample_weight, place)
+            elif is_streamed(x):
                 self._learn_stream(x, y, sample_weight, place)
             else:
                 self.fitted_ = self.learned(x, y, sample_weight, place, trusted=trusted)
+
+    def _check_alone(self, x: Any, place: Place, trusted: Any) -> None:
+        """Annotations are about rows in memory, all of them as they are."""
+        if is_streamed(x) or place.mesh is not None or trusted is not None or self.warm_start:
+            raise InvalidInput(
+                "y must be one target for each row where rows are streamed, shared by a mesh or "
+                "trusted, or warm_start is True, got Annotations. Leave these out, or fit the "
+                "consensus_ of a first fit."
+            )
 
     def learned(
         self,

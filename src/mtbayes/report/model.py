@@ -8,7 +8,7 @@ import numpy as np
 
 from mtbayes.laws import Contamination
 from mtbayes.metrics import coverage, expected_calibration_error, reliability
-from mtbayes.report import figures, html
+from mtbayes.report import figures, html, people
 from mtbayes.report import model_figures as draw
 from mtbayes.tables.facts import ModelFacts
 from mtbayes.types import FloatArray
@@ -35,6 +35,7 @@ def page(facts: ModelFacts) -> str:
         html.bullets(facts.words),
         _calibration(facts),
         _wrong_rows(facts),
+        people.section(facts),
         _suspects(facts),
         _choice(facts),
         _doubt(facts),

@@ -29,6 +29,7 @@ from mtbayes.tables.effects import (
 )
 from mtbayes.tables.findings import findings
 from mtbayes.tables.model import TableModel, TableRows
+from mtbayes.tables.people import people
 from mtbayes.tables.summary import unseen_scores
 from mtbayes.tables.words import with_words
 from mtbayes.types import Array, FloatArray
@@ -90,6 +91,8 @@ class ModelFacts(NamedTuple):
     heat: FloatArray | None
     """Importance of pixels, [side, side], where rows are images."""
     settings: list[tuple[str, str]]
+    people: Sequence[dict[str, Any]] = ()
+    """Who labelled the rows, where several did: records of `mtbayes.tables.people`."""
 
 
 def gather(
@@ -141,6 +144,7 @@ def gather(
         effects=effects,
         heat=None if pictures is None else _heat(model, groups, needed),
         settings=_settings(model, rows),
+        people=people(estimator),
     )
 
 

@@ -1,0 +1,234 @@
+"""What several people said of rows, as an estimator's y."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtbayes.errors import InvalidInput
+from mtbayes.types import Array
+
+_SHOWN = 5  # names in a message
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """Labels, or numbers, that several people gave to rows: pass them to `fit` as y.
+
+    Made by `wide`, a column for each person, or `long`, an entry for each label. Every row must
+    have a label, and every person must have given one; gaps are fine elsewhere.
+
+    row, who, value: [K], which row and who, counted from 0, and what was said
+    rows: how many rows there are; names: of the people, [A]; classes: all labels, if they are named
+
+    >>> said = Annotations.wide({"ann": ["cat", "dog", None], "bob": ["cat", "cat", "dog"]})
+    >>> said.rows, said.names.tolist(), said.value.tolist()
+    (3, ['ann', 'bob'], ['cat', 'cat', 'dog', 'cat', 'dog'])
+    """
+
+    row: Array
+    who: Array
+    value: Array
+    rows: int
+    names: Array
+    classes: Array | None = None
+
+    @classmethod
+    def wide(
+        cls, table: Any, names: Sequence[Any] | None = None, classes: Any = None
+    ) -> Annotations:
+        """From a data frame or an array [n, A], a column for each person, with gaps.
+
+        names: of the columns, of an array that has none
+        classes: all labels there are, where one may be used by one person alone
+        """
+        columns = _columns(table, names)
+        told = list(columns)
+        cells = [_listed(columns[name]) for name in told]
+        rows = len(cells[0]) if cells else 0
+        entries = [
+            (i, j, cells[j][i])
+            for i in range(rows)
+            for j in range(len(told))
+            if not _gap(cells[j][i])
+        ]
+        row, who, value = zip(*entries, strict=True) if entries else ((), (), ())
+        return cls._of(row, who, value, rows, told, classes, lambda i: i)
+
+    @classmethod
+    def long(
+        cls, row: Any, annotator: Any, label: Any, index: Any = None, classes: Any = None
+    ) -> Annotations:
+        """From the row, the person and the label of each entry, [K] each.
+
+        index: names of the rows of X, in their order, such as `frame.index`; without it rows are
+            counted from 0
+        classes: all labels there are, where one may be used by one person alone
+        """
+        ids, people, values = (_listed(v) for v in (row, annotator, label))
+        if not len(ids) == len(people) == len(values):
+            raise InvalidInput(
+                f"row, annotator and label must be equally long, got {len(ids)}, {len(people)} and "
+                f"{len(values)}. Each entry is one label of one row by one person."
+            )
+        known = _places(ids, index)
+        told = list(dict.fromkeys(people))
+        who_of = {name: j for j, name in enumerate(told)}
+        seen: dict[tuple[int, int], Any] = {}
+        for name, person, value in zip(ids, people, values, strict=True):
+            if _gap(value):
+                continue
+            if name not in known:
+                raise InvalidInput(
+                    f"row must name rows of the table, got {name!r} by {person!r}, which is none "
+                    "of them. Drop such entries, or give the names of the rows as index=."
+                )
+            key = known[name], who_of[person]
+            if key in seen and seen[key] != value:
+                raise InvalidInput(
+                    f"row {name!r} must have one label by one person, got {seen[key]!r} and "
+                    f"{value!r} by {person!r}. Keep the last one, or give the second look a name "
+                    "of its own."
+                )
+            seen[key] = value
+        pairs = sorted(seen)
+        values = [seen[pair] for pair in pairs]
+        back = {place: name for name, place in known.items()}
+        row_of, who = zip(*pairs, strict=True) if pairs else ((), ())
+        return cls._of(row_of, who, values, len(known), told, classes, lambda i: back[i])
+
+    @classmethod
+    def _of(
+        cls,
+        row: Sequence[int],
+        who: Sequence[int],
+        value: Sequence[Any],
+        rows: int,
+        names: list[Any],
+        classes: Any,
+        called: Any,
+    ) -> Annotations:
+        """Checked; called: what a user calls a row."""
+        if not value:
+            raise InvalidInput("annotations must hold labels, got none. Look how they were made.")
+        row_of, who_of = np.asarray(row, int), np.asarray(who, int)
+        _check_people(np.bincount(who_of, minlength=len(names)), names)
+        counts = np.bincount(row_of, minlength=rows)
+        if (counts == 0).any():
+            empty = np.flatnonzero(counts == 0)
+            raise InvalidInput(
+                f"every row must have a label, got {len(empty)} of {rows} without one, the first "
+                f"is {called(int(empty[0]))!r}. Drop them from X too; next_labels(budget, X) takes "
+                "rows without labels."
+            )
+        found = cls(row_of, who_of, _array(value), rows, np.array(names, object))
+        return found if classes is None else found.of_classes(classes)
+
+    def of_classes(self, classes: Any) -> Annotations:
+        """The same with all labels named that there are."""
+        known = np.asarray(classes)
+        strange = [v for v in dict.fromkeys(self.value.tolist()) if v not in set(known.tolist())]
+        if strange:
+            raise InvalidInput(
+                f"classes must hold all labels, got {strange[0]!r}, which is none of them. Correct "
+                "the label, or add it to classes."
+            )
+        return Annotations(self.row, self.who, self.value, self.rows, self.names, known)
+
+    def check_labels(self) -> None:
+        """Refuse, for classes, a label that one person of several uses: a slip of the pen."""
+        if self.classes is not None or len(self.names) < 2:
+            return
+        labels, code = np.unique(self.value, return_inverse=True)
+        users = np.zeros((len(labels), len(self.names)), bool)
+        users[code.ravel(), self.who] = True
+        alone = np.flatnonzero(users.sum(axis=1) == 1)
+        if len(alone):
+            person = self.names[users[alone[0]].argmax()]
+            raise InvalidInput(
+                f"labels must be used by several people, got {labels[alone[0]].item()!r}, which "
+                f"{person!r} alone uses. Correct it, or name all labels in classes=[...] if it is "
+                "meant."
+            )
+
+
+def _columns(table: Any, names: Sequence[Any] | None) -> dict[Any, Any]:
+    """Columns by name."""
+    if hasattr(table, "keys") and hasattr(table, "values") and not hasattr(table, "columns"):
+        return dict(table)
+    own = getattr(table, "column_names", getattr(table, "columns", None))
+    if own is not None:
+        return {name: table[name] for name in own}
+    values = np.asarray(table, object) if not hasattr(table, "shape") else table
+    if np.ndim(values) != 2:
+        raise InvalidInput(
+            f"annotations must be rows by people, got an array of {np.ndim(values)} axes. "
+            "Annotations.long takes one entry a label."
+        )
+    told = range(values.shape[1]) if names is None else names
+    if len(told) != values.shape[1]:
+        raise InvalidInput(
+            f"names must name each of {values.shape[1]} columns, got {len(told)}. Name each person."
+        )
+    return {name: values[:, j] for j, name in enumerate(told)}
+
+
+def _listed(values: Any) -> list[Any]:
+    """Plain Python values of a column of any library."""
+    for method in ("to_pylist", "tolist", "to_list"):
+        if hasattr(values, method):
+            found: list[Any] = getattr(values, method)()
+            return found
+    return list(values) if isinstance(values, Iterable) else [values]
+
+
+def _gap(value: Any) -> bool:
+    """None, NaN, and what pandas writes for them."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def _array(values: Sequence[Any]) -> Array:
+    """Labels as an array: whole numbers that gaps had made fractions are whole again."""
+    kinds = {type(v) for v in values}
+    numbers = kinds <= {int, float, bool}
+    if numbers and float in kinds and all(float(v).is_integer() for v in values):
+        return np.array([int(v) for v in values])
+    if len(kinds) > 1 and not numbers:
+        shown = sorted(kind.__name__ for kind in kinds)
+        raise InvalidInput(
+            f"labels must be of one kind, got {' and '.join(shown)}. Make all of them text."
+        )
+    return np.array(values)
+
+
+def _places(ids: list[Any], index: Any) -> dict[Any, int]:
+    """Where each row is, by its name."""
+    if index is None:
+        whole = [v for v in ids if isinstance(v, (int, np.integer)) and v >= 0]
+        if len(whole) != len(ids):
+            strange = next(v for v in ids if v not in set(whole))
+            raise InvalidInput(
+                f"row must count rows from 0 where no index is given, got {strange!r}. Give the "
+                "names of the rows of X, in their order, as index=."
+            )
+        return {i: i for i in range(max(ids, default=-1) + 1)}
+    listed = _listed(index)
+    places = {name: i for i, name in enumerate(listed)}
+    if len(places) != len(listed):
+        twice = next(name for i, name in enumerate(listed) if places[name] != i)
+        raise InvalidInput(
+            f"index must name each row once, got {twice!r} twice. Use a column whose values differ."
+        )
+    return places
+
+
+def _check_people(counts: Array, names: list[Any]) -> None:
+    idle = [name for name, count in zip(names, counts, strict=True) if not count]
+    if idle:
+        shown = ", ".join(repr(name) for name in idle[:_SHOWN])
+        raise InvalidInput(
+            f"every annotator must have given a label, got none by {shown}. Leave such columns out."
+        )

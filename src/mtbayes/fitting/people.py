@@ -1,0 +1,120 @@
+"""How good people are who gave labels, for people."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import beta
+
+from mtbayes.laws.annotators import Annotators, Truth, Votes
+from mtbayes.types import Array, FloatArray
+
+_LEVEL = 0.95
+_MOST = 3  # confusions that are told of each
+_TOGETHER = 3.0  # by which variances are larger as rows that look alike are judged alike
+_ALIKE = 15.0  # labels, at most, that being one of many tells of a person
+_SEEN = 0.5  # wrong labels that must be expected before one is told
+
+GOOD, CHANCE, AGAINST = "better than chance", "no better than chance", "against"
+
+
+class Confusion(NamedTuple):
+    """A class that a person gives for another."""
+
+    true: Any
+    given: Any
+    share: float
+    """Of the rows of the true class."""
+
+
+class Annotator(NamedTuple):
+    """How good a person is who gave labels."""
+
+    name: Any
+    labels: int
+    """How many labels the person gave."""
+    quality: float
+    """Probability that the next label is right, of any row; low, high: its 95 % interval."""
+    low: float
+    high: float
+    right: float
+    """Share of the labels given that are right; right_low, right_high: its 95 % interval."""
+    right_low: float
+    right_high: float
+    verdict: str
+    """"better than chance", "no better than chance" or "against": worse than a blind guess."""
+    confuses: tuple[Confusion, ...]
+    """What the person most often gives for what."""
+
+
+def annotators(
+    law: Annotators,
+    votes: Votes,
+    log_probs: FloatArray,
+    truth: Truth,
+    names: Array,
+    classes: Array,
+) -> list[Annotator]:
+    """How good each person is, in the order of their names."""
+    people = votes.people
+    labels = np.bincount(votes.who, minlength=people)
+    good = truth.probs[votes.row, votes.label]
+    right = np.bincount(votes.who, good, minlength=people) / labels
+    open_ = np.bincount(votes.who, good * (1 - good), minlength=people) / labels**2
+    quality = law.right(log_probs, truth)
+    seen = np.minimum(law.skill.right.sum(axis=1), labels + _ALIKE)
+    doubt = quality * (1 - quality) / (seen + 1) + open_ * (labels / (labels + 1)) ** 2
+    low, high = _interval(quality, doubt)
+    right_low, right_high = _interval(right, _TOGETHER * open_ + (0.25 / labels) ** 2)
+    chance = _blind(votes, truth)
+    confusions = _confusions(law, votes, truth, classes)
+    return [
+        Annotator(
+            names[j],
+            int(labels[j]),
+            float(quality[j]),
+            float(low[j]),
+            float(high[j]),
+            float(right[j]),
+            float(right_low[j]),
+            float(right_high[j]),
+            GOOD if low[j] > chance[j] else AGAINST if high[j] < chance[j] else CHANCE,
+            confusions[j],
+        )
+        for j in range(people)
+    ]
+
+
+def _interval(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends of the interval of a share of a mean and a variance, by a Beta variable of these."""
+    mean = np.clip(mean, 1e-6, 1 - 1e-6)
+    variance = np.clip(variance, 1e-12, 0.999 * mean * (1 - mean))
+    seen = mean * (1 - mean) / variance - 1
+    tail = (1 - _LEVEL) / 2
+    low, high = (beta.ppf(q, mean * seen, (1 - mean) * seen) for q in (tail, 1 - tail))
+    return np.asarray(low), np.asarray(high)
+
+
+def _blind(votes: Votes, truth: Truth) -> FloatArray:
+    """How often each person would be right without looking, with the labels they give, [A]."""
+    given = np.zeros((votes.people, votes.classes))
+    np.add.at(given, (votes.who, votes.label), 1.0)
+    given /= given.sum(axis=1, keepdims=True)
+    return np.asarray(given @ truth.probs.mean(axis=0))
+
+
+def _confusions(
+    law: Annotators, votes: Votes, truth: Truth, classes: Array
+) -> list[tuple[Confusion, ...]]:
+    """What each person most often gives for what, by expected wrong labels."""
+    shape = (votes.people, votes.classes, votes.classes)
+    counts = (votes.by_answer @ truth.probs[votes.row]).reshape(shape).transpose(0, 2, 1)
+    share, told = law.skill.mean, classes.tolist()
+    found = []
+    for own, mean in zip(counts, share, strict=True):
+        wrong = np.where(np.eye(votes.classes) > 0, 0.0, own)
+        order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST]
+        pairs = [divmod(int(k), votes.classes) for k in order if wrong.flat[k] >= _SEEN]
+        found.append(tuple(Confusion(told[t], told[g], float(mean[t, g])) for t, g in pairs))
+    return found

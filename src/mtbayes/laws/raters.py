@@ -1,0 +1,189 @@
+"""Numbers that several people gave: each person has a bias, a scale and a spread.
+
+A rating is bias + scale · truth + noise, and the noise has the tails of Student's t, so that a slip
+of the hand does not move what is known of a person or a row. What the features say of a row, by a
+fit that has not seen it, is the prior of its truth. Bias and scale are held near 0 and 1, the
+spread near that of all, as strongly as the ratings of all people ask for. A bias or a scale that
+all people share cannot be told from the truth: over all ratings they are 0 and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import chi2
+
+from mtbayes._values import must, must_be_array, storable
+from mtbayes.types import Array, FloatArray
+
+_ROUNDS = 200
+_SETTLED = 1e-4  # a change of any row's truth, in units of the spread of all ratings
+_TAILS = 4.0  # degrees of freedom of the noise
+_HOLDS = (2.0, 5.0, 15.0, 50.0, 200.0)  # ratings that the spread of all may count as
+_PEOPLE = 2.0  # people that count as seen before how much biases and scales differ is known
+_HELD = 0.2  # how strongly the predictive's own variance is held, in rows by row
+_OWN = 0.5  # of a rating, what it tells of a spread beside a truth that is not known
+_LEAST = 1e-3  # of the spread of all ratings: nobody's noise is smaller
+
+
+@storable
+class Ratings(NamedTuple):
+    """K numbers: of which row, by whom, which; rows and people are counted from 0."""
+
+    row: Array
+    who: Array
+    value: FloatArray
+    rows: int
+    people: int
+
+
+class Level(NamedTuple):
+    """What is known of the true number of rows, [n] each."""
+
+    mean: FloatArray
+    variance: FloatArray
+
+
+@storable
+@dataclass(frozen=True)
+class Raters:
+    """How A people rate rows of which a predictive knows something.
+
+    bias, scale, spread: of each person, [A]
+    seen: degrees of freedom of the spread, [A]
+    factor: by which the predictive's variance is multiplied
+    """
+
+    bias: FloatArray
+    scale: FloatArray
+    spread: FloatArray
+    seen: FloatArray
+    factor: float = 1.0
+
+    @classmethod
+    def fit(cls, prior: Level, ratings: Ratings) -> Raters:
+        """By the likelihood of ratings, from means and variances by fits without the row."""
+        unit = _unit(ratings)
+        people = ratings.people
+        law = cls(np.zeros(people), np.ones(people), np.full(people, unit), np.ones(people))
+        before = prior.mean
+        for _ in range(_ROUNDS):
+            truth = law.truth(prior, ratings)
+            law = _improved(law, prior, truth, ratings)
+            if np.abs(truth.mean - before).max() < _SETTLED * unit:
+                break
+            before = truth.mean
+        return law
+
+    @classmethod
+    def alone(cls, ratings: Ratings) -> tuple[Raters, Level]:
+        """Without features: all rows have the mean and the variance of all ratings."""
+        mean, variance = np.median(ratings.value), _unit(ratings) ** 2
+        prior = Level(np.full(ratings.rows, mean), np.full(ratings.rows, variance))
+        law = cls.fit(prior, ratings)
+        return law, law.truth(prior, ratings)
+
+    def truth(self, prior: Level, ratings: Ratings) -> Level:
+        """The true number of rows by their predictive and their ratings, in two looks.
+
+        The second look knows which ratings lie far from the rest.
+        """
+        variance = self.factor * prior.variance
+        found = Level(prior.mean, variance)
+        for _ in range(3):
+            weight = self.believed(found, ratings) / self.spread[ratings.who] ** 2
+            scale = self.scale[ratings.who]
+            pull = weight * scale * (ratings.value - self.bias[ratings.who])
+            precision = 1 / variance + _over(ratings.row, weight * scale**2, ratings.rows)
+            total = prior.mean / variance + _over(ratings.row, pull, ratings.rows)
+            found = Level(total / precision, 1 / precision)
+        return found
+
+    def believed(self, truth: Level, ratings: Ratings) -> FloatArray:
+        """How much each rating counts, [K]: less, the further it lies from what is expected."""
+        off = self.residual(truth, ratings)
+        scale = self.scale[ratings.who]
+        square = off**2 + scale**2 * truth.variance[ratings.row]
+        return (_TAILS + 1) / (_TAILS + square / self.spread[ratings.who] ** 2)
+
+    def residual(self, truth: Level, ratings: Ratings) -> FloatArray:
+        """Ratings less what is expected of them, [K]."""
+        expected = self.bias[ratings.who] + self.scale[ratings.who] * truth.mean[ratings.row]
+        return np.asarray(ratings.value - expected)
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Low and high ends of the spreads, [A] each."""
+        tail = (1 - level) / 2
+        ends = (np.sqrt(self.seen / chi2.ppf(q, self.seen)) for q in (1 - tail, tail))
+        low, high = (self.spread * end for end in ends)
+        return low, high
+
+    def check(self, people: int) -> None:
+        """Whether a file holds what such a law is made of."""
+        what = "the law of raters"
+        for values in (self.bias, self.scale, self.spread, self.seen):
+            must_be_array(values, (people,), what)
+        must(bool(np.all(self.spread > 0) and np.all(self.seen > 0) and self.factor > 0), what)
+
+
+def _improved(law: Raters, prior: Level, truth: Level, ratings: Ratings) -> Raters:
+    """The law by what is known of the truth."""
+    believed, who, people = law.believed(truth, ratings), ratings.who, ratings.people
+    bias, scale = _lines(law, truth, ratings, believed)
+    moved = Raters(bias, scale, law.spread, law.seen, law.factor)
+    square = moved.residual(truth, ratings) ** 2
+    square = square + scale[who] ** 2 * truth.variance[ratings.row]
+    squares, counts = _over(who, believed * square, people), np.bincount(who, minlength=people)
+    usual = max(squares.sum() / counts.sum(), (_LEAST * _unit(ratings)) ** 2)
+    hold = max(_HOLDS, key=lambda k: float(_evidence(squares, counts, usual, k)))
+    spread = np.sqrt((squares + hold * usual) / (counts + hold))
+    ratio = ((truth.mean - prior.mean) ** 2 + truth.variance) / prior.variance
+    factor = float((ratio.mean() + _HELD) / (1 + _HELD))
+    return Raters(bias, scale, spread, np.asarray(_OWN * (counts + hold), float), factor)
+
+
+def _lines(
+    law: Raters, truth: Level, ratings: Ratings, believed: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bias and scale of each person, [A] each, held near 0 and 1."""
+    who, people = ratings.who, ratings.people
+    centre = truth.mean.mean()  # biases are told apart from scales where truths are
+    z, variance = truth.mean[ratings.row] - centre, truth.variance[ratings.row]
+    weight = believed / law.spread[who] ** 2
+    off = ratings.value - centre - z
+    unit = _unit(ratings)
+    wide = (_PEOPLE * unit**2 + np.sum((law.bias + (law.scale - 1) * centre) ** 2)) / (
+        _PEOPLE + people
+    )
+    slant = (_PEOPLE * 0.1 + np.sum((law.scale - 1) ** 2)) / (_PEOPLE + people)
+    n, first = _over(who, weight, people) + 1 / wide, _over(who, weight * z, people)
+    second = _over(who, weight * (z**2 + variance), people) + 1 / slant
+    level, lean = (
+        _over(who, weight * off, people),
+        _over(who, weight * (off * z - variance), people),
+    )
+    determinant = n * second - first**2
+    shift = (second * level - first * lean) / determinant
+    tilt = (n * lean - first * level) / determinant
+    counts = np.bincount(who, minlength=people)  # what all have in common is the truth's
+    shift, tilt = (v - np.average(v, weights=counts) for v in (shift, tilt))
+    return shift - tilt * centre, 1 + tilt
+
+
+def _evidence(squares: FloatArray, counts: Array, usual: float, hold: float) -> FloatArray:
+    """Log probability of sums of squares under spreads around a usual one."""
+    own = gammaln((hold + counts) / 2) - gammaln(hold / 2)
+    with_all = 0.5 * hold * np.log(hold * usual)
+    return np.sum(own + with_all - 0.5 * (hold + counts) * np.log(hold * usual + squares))
+
+
+def _over(where: Array, values: FloatArray, size: int) -> FloatArray:
+    return np.asarray(np.bincount(where, values, minlength=size), float)
+
+
+def _unit(ratings: Ratings) -> float:
+    """Standard deviation of all ratings."""
+    return max(float(np.std(ratings.value)), 1e-12 * float(np.abs(ratings.value).max()), 1e-300)

@@ -1,0 +1,205 @@
+"""`mtbayes consensus`, and `fit` and `audit` of rows that several people labelled."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from mtbayes.cli import app
+from mtbayes.tables.model import TableModel
+
+QUICK = ("--learner", "linear", "--t", "1", "--epochs", "20")
+QUALITY = (0.95, 0.8, 0.5)
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def write(path, header, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+def read(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A table with labels of three people in columns, the same in a long file, and the truth."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("people")
+    truth = rng.integers(2, size=150)
+    wide, plain, long = [], [], []
+    for i, true in enumerate(truth):
+        x = [f"r{i}", round(2 * true + rng.normal(), 3), round(rng.normal(), 3)]
+        labels = ["no" if (true == 0) == (rng.random() < q) else "yes" for q in QUALITY]
+        if i % 3:
+            labels[i % 3] = ""
+        wide.append([*x, *labels])
+        plain.append(x)
+        long += [[f"r{i}", f"p{j}", label] for j, label in enumerate(labels) if label]
+    head = ["id", "x", "z"]
+    return {
+        "folder": folder,
+        "wide": write(folder / "wide.csv", [*head, "p0", "p1", "p2"], wide),
+        "plain": write(folder / "plain.csv", head, plain),
+        "long": write(folder / "long.csv", ["id", "annotator", "label"], long),
+        "truth": np.where(truth, "yes", "no"),
+    }
+
+
+@pytest.fixture(scope="module")
+def found(files):
+    out, people = files["folder"] / "rows.csv", files["folder"] / "people.csv"
+    result = run(
+        "consensus", files["wide"], "--annotators", "p*", "-o", out, "--people", people,
+        "--model", files["folder"] / "people.mtb", *QUICK,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    return result.output, read(out), read(people)
+
+
+def test_rows_have_a_consensus(files, found):
+    _, rows, _ = found
+    assert len(rows) == 150
+    right = np.mean([row["consensus"] == t for row, t in zip(rows, files["truth"], strict=True)])
+    assert right > 0.9
+    assert all(0.5 <= float(row["consensus_probability"]) <= 1 for row in rows)
+    assert {row["labels"] for row in rows} == {"2", "3"}
+    assert rows[3]["id"] == "r3"
+
+
+def test_annotators_are_told_best_first(found):
+    said, _, people = found
+    assert [p["annotator"] for p in people] == ["p0", "p1", "p2"]
+    assert float(people[0]["low"]) < float(people[0]["quality"]) < float(people[0]["high"])
+    assert people[0]["verdict"] == "better than chance"
+    assert "labels of 150 rows by 3 annotators" in said
+    assert "Wrong in the consensus: about" in said
+
+
+def test_model_predicts_and_knows_the_people(files, found):
+    model = TableModel.load(files["folder"] / "people.mtb")
+    assert model.schema.target == "consensus"
+    assert {column.name for column in model.schema.columns} == {"x", "z"}
+    assert len(model.estimator.annotators_) == 3
+    result = run("predict", files["folder"] / "people.mtb", files["plain"])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.slow
+def test_long_file_is_the_same(files, found, monkeypatch):
+    monkeypatch.chdir(files["folder"])
+    result = run(
+        "consensus", "plain.csv", "--annotations", "long.csv", "--row", "id", "--ask", "4",
+        "--json", *QUICK,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.output)
+    assert len(told["ask"]) == 4
+    assert read(files["folder"] / "plain-ask.csv")[0]["id"].startswith("r")
+    rows = read(files["folder"] / "plain-consensus.csv")
+    assert [r["consensus"] for r in rows] == [r["consensus"] for r in found[1]]
+
+
+def test_audit_judges_the_consensus(files):
+    out = files["folder"] / "audit.csv"
+    result = run("audit", files["wide"], "--annotators", "p0,p1,p2", "-o", out, *QUICK)
+    assert result.exit_code == 0, result.output
+    rows = read(out)
+    assert len(rows) == 150
+    probability = [float(row["probability"]) for row in rows]
+    assert probability == sorted(probability, reverse=True)
+    assert {"given", "suggested", "p0", "p1", "p2"} <= set(rows[0])
+
+
+@pytest.mark.slow
+def test_fit_learns_the_consensus(files):
+    path = files["folder"] / "fit.mtb"
+    result = run("fit", files["wide"], "--annotators", "p*", "--model", path, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "Task: tell 2 classes of 'consensus' apart (no, yes)" in result.output
+    assert len(TableModel.load(path).estimator.annotators_) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "--annotators must name the columns with labels, got none"),
+        (("--annotators", "q*"), "annotators must be a column of the file, got 'q*'"),
+        (("--annotators", "*"), "--annotators must leave columns to learn from, got all"),
+        (("--annotations", "long.csv"), "--annotations and --row must be given together"),
+        (("--annotators", "p*", "--row", "id"), "--annotations and --row must be given together"),
+        (
+            ("--annotators", "p*", "--annotations", "long.csv", "--row", "id"),
+            "must be given, and not both",
+        ),
+        (("--annotators", "p*", "--target", "x"), "--target must be a new name beside labels"),
+    ],
+)
+def test_bad_options_are_told(files, monkeypatch, words, told):
+    monkeypatch.chdir(files["folder"])
+    result = run("consensus", "wide.csv", "--force", *words)
+    assert result.exit_code == 2
+    assert told in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        (
+            [["r0", "p0", "no"], ["r999", "p1", "no"]],
+            "'id' must name rows of plain.csv, got 'r999'",
+        ),
+        (
+            [["r0", "p0", "no"], ["r0", "p0", "yes"]],
+            "'id' 'r0' must have one label by one person, got 'no' and 'yes' by 'p0' in line 3",
+        ),
+        (
+            [["r0", "p0", "no"], ["r1", "p0", "yes"]],
+            "every row of plain.csv must have a label, got 148 of 150 without one, the first in",
+        ),
+    ],
+)
+def test_bad_long_files_are_told(files, monkeypatch, entries, told):
+    monkeypatch.chdir(files["folder"])
+    write(files["folder"] / "bad.csv", ["id", "who", "what"], entries)
+    result = run("consensus", "plain.csv", "--annotations", "bad.csv", "--row", "id", "--force")
+    assert result.exit_code == 1
+    assert told in " ".join(result.output.split())
+
+
+def test_label_of_one_person_and_idle_person_are_told(files, monkeypatch):
+    monkeypatch.chdir(files["folder"])
+    rows = [[*row.values(), ""] for row in read(files["wide"])]
+    rows[0][3] = "nno"
+    write(files["folder"] / "odd.csv", ["id", "x", "z", "p0", "p1", "p2", "p3"], rows)
+    odd = run("consensus", "odd.csv", "--annotators", "p0,p1,p2", "--force", *QUICK)
+    assert "got 'nno', which 'p0' alone uses" in " ".join(odd.output.split())
+    idle = run("consensus", "odd.csv", "--annotators", "p*", "--force", *QUICK)
+    assert "every annotator must have given a label, got none by 'p3'" in " ".join(
+        idle.output.split()
+    )
+
+
+@pytest.mark.slow
+def test_ratings_are_numbers(files, monkeypatch):
+    monkeypatch.chdir(files["folder"])
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=60)
+    rows = [[f"{v:.3f}", f"{3 * v + rng.normal() / 5:.3f}", f"{3 * v + 2 + rng.normal():.3f}"]
+            for v in x]  # fmt: skip
+    write(files["folder"] / "numbers.csv", ["x", "near", "far"], rows)
+    result = run("consensus", "numbers.csv", "--annotators", "near,far", "--json", *QUICK)
+    assert result.exit_code == 0, result.output
+    people = {p["annotator"]: p for p in json.loads(result.output)["annotators"]}
+    assert people["near"]["spread"] < people["far"]["spread"]
+    assert people["near"]["bias"] < people["far"]["bias"]

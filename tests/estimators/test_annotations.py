@@ -1,0 +1,111 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from mtbayes import Annotations, InvalidInput
+
+WIDE = {"ann": ["a", "b", None], "bob": ["a", None, "b"]}
+
+
+@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_frames_of_any_kind_are_taken(frame):
+    found = Annotations.wide(frame(WIDE))
+    assert found.row.tolist() == [0, 0, 1, 2]
+    assert found.who.tolist() == [0, 1, 0, 1]
+    assert found.value.tolist() == ["a", "a", "b", "b"]
+    assert found.names.tolist() == ["ann", "bob"]
+
+
+def test_array_with_gaps_holds_whole_numbers():
+    found = Annotations.wide(np.array([[1, np.nan], [0, 1.0]]))
+    assert found.value.tolist() == [1, 0, 1]
+    assert found.value.dtype.kind == "i"
+    assert found.names.tolist() == [0, 1]
+
+
+def test_array_of_text():
+    found = Annotations.wide(np.array([["a", None], ["b", "a"]], object), names=["x", "y"])
+    assert (found.value.tolist(), found.names.tolist()) == (["a", "b", "a"], ["x", "y"])
+
+
+def test_missing_of_pandas_is_a_gap():
+    frame = pd.DataFrame({"x": pd.array([1, pd.NA], "Int64"), "y": pd.array([2, 1], "Int64")})
+    assert Annotations.wide(frame).value.tolist() == [1, 2, 1]
+
+
+def test_long_is_wide():
+    long = Annotations.long(
+        ["r2", "r0", "r0", "r1"],
+        ["bob", "bob", "ann", "ann"],
+        ["b", "a", "a", "b"],
+        index=["r0", "r1", "r2"],
+    )
+    wide = Annotations.wide(WIDE)
+    names = long.names[long.who].tolist()
+    assert sorted(zip(long.row.tolist(), names, long.value.tolist(), strict=True)) == sorted(
+        zip(wide.row.tolist(), wide.names[wide.who].tolist(), wide.value.tolist(), strict=True)
+    )
+
+
+def test_same_label_twice_is_one():
+    assert len(Annotations.long([0, 0], ["x", "x"], ["a", "a"]).value) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: Annotations.wide({"x": ["a"], "y": [None]}),
+            r"every annotator must have given a label, got none by 'y'. Leave such columns out",
+        ),
+        (
+            lambda: Annotations.wide({"x": ["a", None], "y": ["a", None]}),
+            r"every row must have a label, got 1 of 2 without one, the first is 1. Drop them",
+        ),
+        (
+            lambda: Annotations.long([0, 0], ["x", "x"], ["a", "b"]),
+            r"row 0 must have one label by one person, got 'a' and 'b' by 'x'. Keep the last",
+        ),
+        (
+            lambda: Annotations.long(["p", "q"], ["x", "y"], ["a", "b"], index=["p"]),
+            r"row must name rows of the table, got 'q' by 'y', which is none of them. Drop",
+        ),
+        (
+            lambda: Annotations.long(["p"], ["x"], ["a"], index=["p", "r"]),
+            r"every row must have a label, got 1 of 2 without one, the first is 'r'",
+        ),
+        (
+            lambda: Annotations.long(["p"], ["x"], ["a"]),
+            r"row must count rows from 0 where no index is given, got 'p'. Give the names",
+        ),
+        (
+            lambda: Annotations.long([0], ["x", "y"], ["a"]),
+            r"row, annotator and label must be equally long, got 1, 2 and 1",
+        ),
+        (
+            lambda: Annotations.long([0], ["x"], ["a"], index=[0, 0]),
+            r"index must name each row once, got 0 twice",
+        ),
+        (lambda: Annotations.wide({"x": [None]}), "annotations must hold labels, got none"),
+        (lambda: Annotations.wide(np.zeros(3)), "annotations must be rows by people, got an array"),
+        (lambda: Annotations.wide(np.zeros((3, 2)), ["x"]), "names must name each of 2 columns"),
+        (lambda: Annotations.wide({"x": ["a", 1]}), "labels must be of one kind, got int and str"),
+        (
+            lambda: Annotations.wide(WIDE, classes=["a", "c"]),
+            "classes must hold all labels, got 'b', which is none of them",
+        ),
+    ],
+)
+def test_bad_input_is_told(make, words):
+    with pytest.raises(InvalidInput, match=words):
+        make()
+
+
+def test_label_of_one_person_alone_is_refused_unless_it_is_named():
+    table = {"x": ["a", "b", "catt"], "y": ["a", "b", "b"]}
+    with pytest.raises(InvalidInput, match=r"got 'catt', which 'x' alone uses. Correct it, or"):
+        Annotations.wide(table).check_labels()
+    Annotations.wide(table, classes=["a", "b", "catt"]).check_labels()
+    Annotations.wide({"x": ["a", "b"]}).check_labels()
