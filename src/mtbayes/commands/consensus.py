@@ -81,7 +81,7 @@ def consensus(
                 f"DATA must fit in memory for a consensus, got {data}, whose rows are read as they "
                 "are needed. Give a part of them."
             )
-        with unfinished(path, resume) as done:
+        with unfinished(path, resume, force) as done:
             learned, rows = learn_people(screen, source, said, target, task, settings, done)
             if kept is not None:
                 learned.save(kept)
