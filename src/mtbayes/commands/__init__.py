@@ -9,6 +9,7 @@ from mtbayes.commands.audit import audit
 from mtbayes.commands.cache import cache
 from mtbayes.commands.certify import certify
 from mtbayes.commands.compare import compare
+from mtbayes.commands.explore import explore
 from mtbayes.commands.fit import fit
 from mtbayes.commands.predict import predict
 from mtbayes.commands.report import report
@@ -19,5 +20,5 @@ from mtbayes.commands.review import review
 def register(app: Any) -> None:
     """Put the commands into the command `mtbayes`."""
     data = (fit, predict, audit, review, apply, certify, compare, report)
-    for command in (*data, reproduce, demo, cache):
+    for command in (*data, explore, reproduce, demo, cache):
         app.command()(command)
