@@ -33,7 +33,7 @@ def explore(
     """
     with Screen(quiet=quiet, as_json=as_json, debug=False) as screen:
         from mtbayes._files import atomic
-        from mtbayes.report.explore import page
+        from mtbayes.exploring import page
 
         path = new_file(out, force) if out else Path(mkdtemp(prefix="mtbayes-")) / "explore.html"
         with atomic(path) as temporary:

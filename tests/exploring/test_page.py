@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from mtbayes.cli import app
 from mtbayes.criteria import Criterion
 from mtbayes.experiments import toy
+from mtbayes.exploring import page
 from mtbayes.maths import log_t_from_log
 from mtbayes.metrics.distance import total_variation
-from mtbayes.report.explore import page
 from mtbayes.solve import fixed_point, objective
 from mtbayes.theory.sensitivity import contamination_term, gaussian_minimum
 
@@ -101,13 +101,13 @@ def look(folder, script, scheme, shell="page.html"):
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    script = f"const CASES = {json.dumps(CASES)};" + (HERE / "explore_look.js").read_text("utf-8")
+    script = f"const CASES = {json.dumps(CASES)};" + (HERE / "look.js").read_text("utf-8")
     return look(tmp_path_factory.mktemp("explore"), script, 1)
 
 
 def test_a_phone_does_not_scroll_sideways_and_can_be_read_and_pressed(tmp_path):
     (tmp_path / "frame.html").write_text(FRAME, encoding="utf-8")
-    phone = look(tmp_path, (HERE / "explore_glance.js").read_text("utf-8"), 0, "frame.html")
+    phone = look(tmp_path, (HERE / "glance.js").read_text("utf-8"), 0, "frame.html")
     assert phone["bad"] == []
     *widths, screen = phone["wide"]
     assert screen == 390

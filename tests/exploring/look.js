@@ -1,4 +1,4 @@
-// Put at the end of the page by test_explore.py: uses it, and writes what was seen. CASES comes before.
+// Put at the end of the page by test_page.py: uses it, and writes what was seen. CASES comes before.
 const seen = { bad };
 const text = id => document.getElementById(id).textContent;
 const settle = () => { line.solving.run(); line.plain.run(); frame(); };

@@ -1,4 +1,4 @@
-// Put at the end of the page by test_explore.py, in a frame as narrow as a phone.
+// Put at the end of the page by test_page.py, in a frame as narrow as a phone.
 document.getElementById("tab-plane").click();
 const seen = { bad, wide: [document.documentElement.scrollWidth] };
 document.getElementById("tab-line").click();
