@@ -54,7 +54,7 @@ def files(folder: Path) -> None:
     (folder / "wine.csv").write_text("\n".join(["alcohol,acid,kind", *lines]) + "\n")
     command("--help", folder=folder)
     brief = ("--learner", "trees", "--quiet")
-    command("fit", "wine.csv", "--target", "kind", "-o", "file.mtb", *brief, folder=folder)
+    command("fit", "wine.csv", "--target", "kind", "--model", "file.mtb", *brief, folder=folder)
     told = command("predict", "file.mtb", "wine.csv", folder=folder)
     assert len(told.splitlines()) == len(x) + 1, "a line for each row"
     command("report", "file.mtb", "wine.csv", "--quiet", folder=folder)
