@@ -30,7 +30,8 @@ function remove(i) {
 }
 
 function takePreset(name) {
-  const { points, name: _, ...rest } = PRESETS[name];
+  const { points, name: _, story, ...rest } = PRESETS[name];
+  $("story").textContent = story;
   Object.assign(line, rest, { points: points.map(x => ({ x })), selected: 0 });
   for (const button of $("presets").children) button.setAttribute("aria-pressed", String(button.value === name));
   showSettings();

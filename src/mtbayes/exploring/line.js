@@ -1,15 +1,19 @@
 // The first tab: points on a line that are dragged, added and removed, and what the ensemble makes of them.
 
 const PRESETS = {
-  outlier: { name: "Five points, one an outlier", points: [-8.21, -2.16, -0.94, 1.70, 2.38], m: 10, t: 0.5, beta: 10, tied: true, tP: 1, mean: 0 },
-  clean: { name: "No outlier", points: [-2.16, -0.94, 1.70, 2.38], m: 10, t: 1, beta: 10, tied: true, tP: 1, mean: 0 },
-  prior: { name: "A wrong prior", points: [-2.16, -0.94, 1.70, 2.38], m: 1, t: 1, beta: 1, tied: false, tP: 0.3, mean: 10 },
-  clusters: { name: "Two clusters", points: [-3.1, -2.4, -1.7, 1.2, 1.8, 2.3, 2.9, 3.6], m: 10, t: 1, beta: 10, tied: true, tP: 1, mean: 0 },
+  outlier: { name: "Five points, one an outlier", story: "The dot far to the left is wrong. Drag it: at t = 1 (dashed) the prediction follows it; below, it loses its weight, which is its size.",
+    points: [-8.21, -2.16, -0.94, 1.70, 2.38], m: 10, t: 0.5, beta: 10, tied: true, tP: 1, mean: 0 },
+  clean: { name: "No outlier", story: "All dots are right. Then t hardly matters, until a small one leaves the dots little weight against the prior.",
+    points: [-2.16, -0.94, 1.70, 2.38], m: 10, t: 1, beta: 10, tied: true, tP: 1, mean: 0 },
+  prior: { name: "A wrong prior", story: "The prior sits at \u221210, the dots around 0, and the members follow the prior. Lower t_p: being far from it costs less, and they come.",
+    points: [-2.16, -0.94, 1.70, 2.38], m: 10, t: 1, beta: 1, tied: false, tP: 1, mean: -10 },
+  clusters: { name: "Two clusters", story: "One Gaussian is too simple for two clusters. Set m = 1, which is Bayes: it lies between them. Together, members share the clusters out.",
+    points: [-3.1, -2.4, -1.7, 1.2, 1.8, 2.3, 2.9, 3.6], m: 10, t: 1, beta: 10, tied: true, tP: 1, mean: 0 },
 };
-const FROM = -12, TO = 12, MOST_POINTS = 20, CURVE = 5;
+const FROM = -12, TO = 12, MOST_POINTS = 20, CURVE = 5, MOST_STEPS = 2000;
 const EXACT = 1e-7, IN_MOTION = 1e-5; // total variation of q and T(q); a pixel is about 3e-3
 
-const line = { points: [], selected: 0, start: null, startPlain: null, ...PRESETS.outlier };
+const line = { points: [], selected: 0, told: 0, start: null, startPlain: null, ...PRESETS.outlier };
 const plots = { main: new Plot("main-plot", [330, 230], FROM, TO), q: new Plot("q-plot", [130, 90], FROM, TO), pull: new Plot("pull-plot", [170, 150], FROM, TO) };
 plots.main.foot = 66; // room for the points below the axis
 plots.pull.top = 1.2;
@@ -34,8 +38,8 @@ function frame() {
   if (plain !== solving) plain.run(solving.done ? 8 : 4);
   line.start = solving.logQ; line.startPlain = plain.logQ;
   picture();
-  const more = !(solving.done && plain.done) && solving.steps < 2000;
-  if (!more) describe();
+  const more = !(solving.done && plain.done) && solving.steps < MOST_STEPS;
+  if (!more || solving.steps > 100 && performance.now() - line.told > 700) describe();
   return more;
 }
 const refresh = inFrames(frame);
@@ -102,11 +106,12 @@ function say() {
   $("point-pull").textContent = `${shown(pull)} (${shown(pullPlain)} at t = 1)`;
   $("point-at").textContent = shown(line.points[i].x);
   const { residual, done, steps } = line.solving;
-  $("state").textContent = `q and T(q) differ by ${residual.toExponential(0)} in total variation${done ? "" : ", still settling"} (${steps} steps).`;
+  $("state").textContent = `q and T(q) differ by ${residual.toExponential(0)} in total variation${done || steps >= MOST_STEPS ? "" : ", still settling"} (${steps} step${steps === 1 ? "" : "s"}).`;
 }
 
 /** In words, once the picture rests: for those who do not see it. */
 function describe() {
+  line.told = performance.now();
   const { q, tv, tvPlain, weights } = line.found, worst = weights.indexOf(Math.min(...weights)), far = line.points[worst].x;
   let mean = 0, near = 0;
   for (let g = 0; g < GRID; g++) { mean += q[g] * THETA[g]; if (Math.abs(THETA[g] - far) < 2) near += q[g]; }
