@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 
-.PHONY: setup demo test test-slow bench bench-robustness bench-scale certificates docs lint format clean
+.PHONY: setup demo test test-slow bench bench-robustness bench-scale certificates docs dist evidence lint format clean
 
 setup: $(STAMP)
 
@@ -56,6 +56,17 @@ docs: $(VENV)/.docs
 $(VENV)/.docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	touch $@
+
+# Writes docs/evidence.md and ends with an error if any number shown is older than the code it measures.
+# `python tools/evidence.py --record NAME ...` notes that numbers were measured on this commit.
+evidence:
+	$(PYTHON) tools/evidence.py
+
+# Both files of a release in dist/, and the wheel tried with the oldest and the newest dependencies; about
+# ten minutes. `make dist DIST="--python python3.12 python3.13"` tries it on other Pythons too.
+dist: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2'
+	$(BIN)/python tools/dist.py $(DIST)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
 import pytest
 
-collect_ignore = ["docstrings.py"]  # it needs mkdocstrings
+collect_ignore = ["docstrings.py", "typeset.py"]  # they need the tools of the site
 
 
 @pytest.fixture(autouse=True)

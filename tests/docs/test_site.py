@@ -128,5 +128,7 @@ def test_the_site_is_built_strictly_and_needs_no_network(tmp_path):
             assert not re.match(r"(https?:)?//", source + link), f"{page.name} loads {source}{link}"
     for style in tmp_path.rglob("*.css"):
         assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text("utf-8")), style.name
+    mathematics = (tmp_path / "mathematics.html").read_text("utf-8")
+    assert mathematics.count('<div class="formula">') >= 20  # typeset, by the browser itself
     reference = (tmp_path / "reference/estimators.html").read_text("utf-8")
     assert 'id="mtbayes.estimators.RobustClassifier.find_outliers"' in reference
