@@ -147,10 +147,11 @@ class RobustClassifier(ClassifierMixin, Supervised):
         except ValueError as error:
             if y.dtype != object:
                 raise
+            kinds = ", ".join(sorted({type(v).__name__ for v in y}))
             raise InvalidInput(
-                "y must hold labels of one kind: text, or whole numbers of at most 64 bits, got "
-                f"others ({', '.join(sorted({type(v).__name__ for v in y}))}). Write them as "
-                "text, such as by [str(label) for label in y]."
+                "Unknown label type: y must hold labels of one kind, text or whole numbers of at "
+                f"most 64 bits, got others ({kinds}). Write them as text, such as by "
+                "[str(label) for label in y]."
             ) from error
         return x, y
 

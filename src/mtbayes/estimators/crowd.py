@@ -18,6 +18,11 @@ from mtbayes.fitting.harm import remember
 from mtbayes.learners import Place
 from mtbayes.types import Array, FloatArray, Rows
 
+_NO_CROWD = (
+    "y must be Annotations for a consensus, got one target for each row. Pass "
+    "Annotations.wide(...) or .long(...) to fit."
+)
+
 
 class Crowded:
     """Mixed into estimators of targets, whose `fit` may get `Annotations` as y."""
@@ -48,12 +53,8 @@ class Crowded:
         self.crowd_, self.fitted_ = crowd, fitted
 
     def _known_crowd(self: Any) -> Any:
-        check_is_fitted(self)
-        if not hasattr(self, "crowd_"):
-            raise InvalidInput(
-                "y must be Annotations for a consensus, got one target for each row. Pass "
-                "Annotations.wide(...) or .long(...) to fit."
-            )
+        if "crowd_" not in vars(self):
+            raise AttributeError(_NO_CROWD)  # as of any attribute that a fit did not give
         return self.crowd_
 
     @property
@@ -81,7 +82,10 @@ class Crowded:
         budget: how many labels to ask for, at most
         X: rows that nobody has labelled yet; else those of `fit`
         """
-        crowd = self._known_crowd()
+        check_is_fitted(self)
+        if not hasattr(self, "crowd_"):
+            raise InvalidInput(_NO_CROWD)
+        crowd = self.crowd_
         _check.count(budget, "budget", "It is the number of labels to ask for.")
         if X is None:
             found: list[Question] = crowd.questions(budget)
