@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,7 +103,7 @@ def audit(
                 found = audit_photos(
                     screen, given, embed, settings, done, path, expect, show, safe=safe_cells
                 )
-            _show(screen, found, path, expect)
+            _show(screen, found, path, expect, shlex.join((str(path), "--target", "given")))
             return
         people = People(annotators, annotations, row, classes)
         people.check(target)
@@ -131,7 +132,11 @@ def audit(
                 found = _audited(
                     model, rows, path, expect, show, influence=influence, safe=safe_cells
                 )
-        _show(screen, found, path, expect)
+        review = None
+        if not (large or people.given or influence):
+            words = (str(data), "--target", str(target), "--model", str(path))
+            review = shlex.join(words)
+        _show(screen, found, path, expect, review)
 
 
 def _audited(
@@ -166,7 +171,10 @@ def _audited(
     return Audited(model.schema.task, "ranked", len(rows.y), wrong, likely, ranked[:show], trusted)
 
 
-def _show(screen: Screen, found: Audited, path: Path, expect: float | None) -> None:
+def _show(
+    screen: Screen, found: Audited, path: Path, expect: float | None, review: str | None
+) -> None:
+    """On the screen; review: what `mtbayes review` is to be given for these rows, if it can be."""
     from rich.table import Table
 
     names = ["row", "probability", "given", "suggested", "influence", "why"]
@@ -195,6 +203,8 @@ def _show(screen: Screen, found: Audited, path: Path, expect: float | None) -> N
     screen.table(table)
     screen.line()
     screen.line(f"All {found.rows} rows, {found.order}: {path} ({screen.seconds:g} s)")
+    if review is not None:
+        screen.line(f"Next, to decide row by row and get a clean file: mtbayes review {review}")
     screen.done(
         {
             "out": str(path),
