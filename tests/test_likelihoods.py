@@ -202,3 +202,31 @@ def test_bad_settings_are_named(call, words):
         call()
     for word in words:
         assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "own"),
+    [
+        (Categorical(3), 0),
+        (Gaussian(0.7), 0),
+        (Gaussian("by_input"), 0),
+        (Gaussian("learned"), 1),
+    ],
+)
+def test_slopes_are_those_of_log_lik(likelihood, own):
+    rng = np.random.default_rng(1)
+    outputs, extra = rng.normal(size=(2, 5, likelihood.outputs)), rng.normal(size=(2, own))
+    y = np.array([0, 2, 1, 1, 0])
+    with jax.enable_x64(True):
+        log_lik = likelihood.log_lik(jnp.asarray(outputs), jnp.asarray(extra), y)
+        by_outputs = jax.grad(lambda o: likelihood.log_lik(o, jnp.asarray(extra), y).sum())(
+            jnp.asarray(outputs)
+        )
+        by_own = jax.jacobian(lambda e: likelihood.log_lik(jnp.asarray(outputs), e, y))(
+            jnp.asarray(extra)
+        )
+    found, found_by_outputs, found_by_own = likelihood.slopes(outputs, extra, y)
+    np.testing.assert_allclose(found, log_lik, rtol=1e-10)
+    np.testing.assert_allclose(found_by_outputs, by_outputs, rtol=1e-9, atol=1e-12)
+    own_alone = np.stack([by_own[s, :, s] for s in range(2)])  # of a member by its own parameters
+    np.testing.assert_allclose(found_by_own, own_alone, rtol=1e-9)

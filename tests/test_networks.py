@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from mtbayes.errors import InvalidInput
 from mtbayes.likelihoods import Gaussian
+from mtbayes.maths import draws
 from mtbayes.members import Gaussians, Linear, Plan, Points, plan
 from mtbayes.models import Model
 from mtbayes.networks import (
@@ -217,7 +218,7 @@ def test_cifar_shapes():
 
 def test_initial_weights_have_the_scale_and_biases_are_zero(precision):
     network = mlp((400, 50, 3))
-    theta = network.initial(jax.random.key(0))
+    theta = network.initial(draws.normals(draws.key(0), (network.size,)))
     assert theta.shape == (network.size,)
     assert theta.dtype == precision
     first, second = network.unravel(theta)
@@ -308,7 +309,7 @@ def test_function_that_gives_a_number_a_row_has_one_output():
 def test_adapter_starts_near_the_given_weights_and_differs_by_key():
     network = from_function(lambda p, x: x * p["a"] + p["b"], {"a": jnp.full(100, 2.0), "b": 0.0})
     np.testing.assert_allclose(network.scale(), [2.0] * 100 + [0.1], rtol=1e-6)
-    one, two = (network.initial(jax.random.key(s)) for s in (0, 1))
+    one, two = (network.initial(draws.normals(draws.key(s), (network.size,))) for s in (0, 1))
     centre = jnp.array([2.0] * 100 + [0.0])
     # Noise of a tenth of the scale; 6 standard deviations, 202 numbers: a rate of 4e-7.
     assert jnp.all(jnp.abs(one - centre) < 0.6 * network.scale())
@@ -485,3 +486,18 @@ def test_an_adapter_and_its_likelihood_share_no_random_number():
     outputs, own = model.outputs(draws, jnp.eye(3))
     used = np.concatenate([np.ravel(outputs), np.ravel(own)])
     np.testing.assert_allclose(np.sort(used), np.arange(24.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+def test_numpy_and_jax_give_the_same_outputs(activation):
+    """What predicts is computed by NumPy, what trains by JAX."""
+    layers = Conv(3, 3, activation), MaxPool(2), Conv(2, 2, activation), MaxPool(2), Flatten()
+    network = Stack((9, 10, 2), (*layers, Dense(5, activation), Dense(3, "linear")))
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=(4, network.size)).astype(np.float32)
+    x = rng.normal(size=(6, 9, 10, 2)).astype(np.float32)
+    in_numpy = network.outputs(Points(theta), x)
+    assert isinstance(in_numpy, np.ndarray)
+    assert in_numpy.shape == (4, 6, *network.output_shape)
+    in_jax = jax.jit(lambda theta, x: network.outputs(Points(theta), x))(theta, x)
+    np.testing.assert_allclose(in_numpy, in_jax, rtol=2e-4, atol=2e-5)

@@ -13,10 +13,12 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 
 from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
+from mtbayes.maths.tlog import namespace
 from mtbayes.predictives import ClassPredictive, GaussianPredictive
 from mtbayes.types import Array
 
@@ -73,7 +75,7 @@ class Categorical:
 
     def initial(self) -> Array:
         """No parameters of its own."""
-        return jnp.zeros(0)
+        return np.zeros(0, np.float32)
 
     def check(self, y: Array) -> None:
         """Labels are whole numbers from 0 to classes-1."""
@@ -96,13 +98,20 @@ class Categorical:
         hot = jax.nn.one_hot(y, self.classes, dtype=outputs.dtype)
         return jnp.sum(outputs * hot, axis=-1) - jax.nn.logsumexp(outputs, axis=-1)
 
+    def slopes(self, outputs: Array, own: Array, y: Array) -> tuple[Array, Array, Array]:
+        """`log_lik` [S, n], its slopes by the outputs [S, n, k] and by own [S, n, 0], in NumPy."""
+        log_p = scipy.special.log_softmax(outputs, axis=-1)
+        hot = np.arange(self.classes) == y[:, None]
+        return log_p[:, hot], hot - np.exp(log_p), np.zeros((*log_p.shape[:2], 0), log_p.dtype)
+
     def log_power_integral(self, outputs: Array, own: Array, power: Array) -> Array:
         """log Σ_c p_c^power."""
         return jax.nn.logsumexp(power * jax.nn.log_softmax(outputs), axis=-1)
 
     def mixture(self, outputs: Array, own: Array) -> ClassPredictive:
         """The predictive distribution of members with these outputs."""
-        return ClassPredictive.of_members(jax.nn.log_softmax(outputs))
+        special = jax.nn if namespace(outputs) is jnp else scipy.special
+        return ClassPredictive.of_members(special.log_softmax(outputs, axis=-1))
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ class Bernoulli:
 
     def initial(self) -> Array:
         """No parameters of its own."""
-        return jnp.zeros(0)
+        return np.zeros(0, np.float32)
 
     def check(self, y: Array) -> None:
         """Labels are 0 or 1."""
@@ -134,8 +143,9 @@ class Bernoulli:
 
     def mixture(self, outputs: Array, own: Array) -> ClassPredictive:
         """The predictive distribution of members with these outputs: classes 0 and 1."""
-        both = jnp.concatenate([-outputs, outputs], axis=-1)
-        return ClassPredictive.of_members(jax.nn.log_sigmoid(both))
+        xp = namespace(outputs)
+        both = xp.concatenate([-outputs, outputs], axis=-1)
+        return ClassPredictive.of_members(-xp.logaddexp(-both, 0.0))
 
 
 _FLOOR_REMEDY = "It keeps the density bounded, without which the t-logarithm bounds nothing."
@@ -175,7 +185,7 @@ class Gaussian:
 
     def initial(self) -> Array:
         """A standard deviation of 1 and a little."""
-        return jnp.full(self.size, float(np.log(np.expm1(1.0))))
+        return np.full(self.size, np.log(np.expm1(1.0)))
 
     def check(self, y: Array) -> None:
         """Targets are finite numbers."""
@@ -183,18 +193,37 @@ class Gaussian:
 
     def moments(self, outputs: Array, own: Array) -> tuple[Array, Array]:
         """Mean and standard deviation, each [S, n]."""
-        mean = outputs[..., 0]
+        mean, xp = outputs[..., 0], namespace(outputs)
         if isinstance(self.std, str):
             raw = outputs[..., 1] if self.std == "by_input" else own
-            std = jnp.broadcast_to(self.floor + jax.nn.softplus(raw), mean.shape)
+            std = xp.broadcast_to(self.floor + xp.logaddexp(raw, 0.0), mean.shape)
         else:
-            std = jnp.full_like(mean, self.std)
+            std = xp.full_like(mean, self.std)
         return mean, std
 
     def log_lik(self, outputs: Array, own: Array, y: Array) -> Array:
         """Log density of the target."""
         mean, std = self.moments(outputs, own)
         return -0.5 * jnp.square((y - mean) / std) - jnp.log(std) - 0.5 * np.log(2 * np.pi)
+
+    def slopes(self, outputs: Array, own: Array, y: Array) -> tuple[Array, Array, Array]:
+        """`log_lik` [S, n], its slopes by the outputs [S, n, k] and by own [S, n, size]: NumPy's.
+
+        >>> one = np.ones((1, 1, 1))
+        >>> Gaussian(2.0).slopes(one, np.zeros((1, 0)), np.array([3.0]))[1].item()  # (3 - 1)/2²
+        0.5
+        """
+        mean, std = self.moments(outputs, own)
+        z = (y - mean) / std
+        log_lik = -0.5 * np.square(z) - np.log(std) - 0.5 * np.log(2 * np.pi)
+        by_mean, none = (z / std)[..., None], np.zeros((*mean.shape, 0), mean.dtype)
+        if not isinstance(self.std, str):
+            return log_lik, by_mean, none
+        raw = outputs[..., 1] if self.std == "by_input" else own
+        by_raw = ((np.square(z) - 1) / std * scipy.special.expit(raw))[..., None]
+        if self.std == "by_input":
+            return log_lik, np.concatenate([by_mean, by_raw], axis=-1), none
+        return log_lik, by_mean, by_raw
 
     def log_power_integral(self, outputs: Array, own: Array, power: Array) -> Array:
         """log ∫ N^power = (1-power)/2 log(2π std²) - ½ log power."""

@@ -8,12 +8,15 @@ matrix products in all for a layer whose input the members share; `plan` picks t
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mtbayes._values import storable
+from mtbayes.maths.tlog import namespace
 from mtbayes.types import Array
 
 # One random number costs about as much as this many multiplications; measured, not critical.
@@ -234,6 +237,11 @@ class Gaussians(NamedTuple):
 
 def _affine(linear: Linear, theta: Array, h: Array) -> Array:
     """h times weights plus bias; theta is this map's part of θ, [S, size]."""
+    if namespace(theta, h) is np:
+        weight, bias = linear.split(theta)
+        rows = h.reshape(-1, linear.inputs) if linear.shared else h.reshape(len(h), -1, h.shape[-1])
+        result = rows @ weight + bias[:, None]
+        return result.reshape(len(theta), *h.shape[0 if linear.shared else 1 : -1], linear.units)
     if linear.shared:
         # The bias as one more row of the weights, for an input of 1: into the loop of an addition
         # XLA would draw the whole computation of the bias, once for each row.
@@ -255,6 +263,8 @@ def _shared_product(h: Array, weight: Array) -> Array:
 
 def _largest(linear: Linear, theta: Array, inputs: tuple[Array, ...]) -> Array:
     """The maximum of `_affine` over inputs [n, ..., i] that the members share."""
+    if namespace(theta) is np:
+        return reduce(np.maximum, (_affine(linear, theta, h) for h in inputs))
     weight, bias = linear.split(theta)
     members, rows = weight.shape[0], inputs[0].shape[:-1]
     # The members' units side by side: one product an input, in the layout that products come in.

@@ -13,6 +13,7 @@ import numpy as np
 from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
 from mtbayes.likelihoods import Likelihood
+from mtbayes.maths.tlog import namespace
 from mtbayes.members import Linear, Members, Points
 from mtbayes.networks import Adapter, Network, from_function
 from mtbayes.types import Array
@@ -29,8 +30,8 @@ class LogLik(Protocol):
     def linears(self) -> tuple[Linear, ...]:
         """Linear maps that may be drawn row by row."""
 
-    def initial(self, key: Array) -> Array:
-        """A starting point θ[P]."""
+    def initial(self, normals: Array) -> Array:
+        """Starting points θ[..., P], made of as many standard normal numbers."""
 
     def scale(self) -> Array:
         """The size [P] of a typical parameter at the start."""
@@ -79,15 +80,20 @@ class Model:
         """The network's linear maps."""
         return self.network.linears
 
-    def initial(self, key: Array) -> Array:
-        """A starting point θ[P]."""
-        return jnp.concatenate([self.network.initial(key), self.likelihood.initial()])
+    def initial(self, normals: Array) -> Array:
+        """Starting points θ[..., P]; the likelihood's own parameters start all alike."""
+        network = self.network.initial(normals[..., : self.network.size])
+        own = self.likelihood.initial().astype(network.dtype)
+        alike = np.broadcast_to(own, (*network.shape[:-1], len(own)))
+        return namespace(network).concatenate([network, alike], axis=-1)
 
     def scale(self) -> Array:
         """The size [P] of a typical parameter at the start."""
         if not self.likelihood.size:
             return self.network.scale()
-        return jnp.concatenate([self.network.scale(), jnp.full(self.likelihood.size, 0.1)])
+        scale = self.network.scale()
+        own = np.full(self.likelihood.size, 0.1, scale.dtype)
+        return namespace(scale).concatenate([scale, own])
 
     def unravel(self, theta: Array) -> Parameters:
         """The network's tree and the likelihood's vector."""
@@ -113,10 +119,7 @@ class Model:
                 "Reshape it, or build the network for that shape."
             )
         try:
-            theta: Any = jax.eval_shape(lambda: jnp.zeros((1, self.size)))
-            given = jax.eval_shape(
-                lambda theta: self.network.outputs(Points(theta), x[:1]), theta
-            ).shape[-1]
+            given = self._outputs_for(x)
         except InvalidInput:
             raise
         except (TypeError, ValueError) as error:
@@ -130,10 +133,19 @@ class Model:
                 f"{type(self.likelihood).__name__}, got {given}. Change its last layer."
             )
 
+    def _outputs_for(self, x: Array) -> int:
+        """How many outputs the network has for a row: known, or found without computing any."""
+        known = getattr(self.network, "output_shape", None)
+        if known is not None:
+            return int(known[-1])
+        theta: Any = jax.eval_shape(lambda: jnp.zeros((1, self.size)))
+        found = jax.eval_shape(lambda theta: self.network.outputs(Points(theta), x[:1]), theta)
+        return int(found.shape[-1])
+
     def outputs(self, members: Members, x: Array) -> tuple[Array, Array]:
         """Outputs [S, n, k] and the likelihood's own parameters [S, size]."""
         own = self.likelihood.size
-        extra = members.part(self.network.size, own) if own else jnp.zeros((1, 0))
+        extra = members.part(self.network.size, own) if own else np.zeros((1, 0), np.float32)
         return self.network.outputs(members, x), extra
 
     def log_lik(self, members: Members, x: Array, y: Array) -> Array:
@@ -167,9 +179,9 @@ class CustomModel:
         """Number of parameters."""
         return self._adapter.size
 
-    def initial(self, key: Array) -> Array:
+    def initial(self, normals: Array) -> Array:
         """The parameters given, with a little noise."""
-        return self._adapter.initial(key)
+        return self._adapter.initial(normals)
 
     def scale(self) -> Array:
         """Root mean square of each leaf."""

@@ -20,6 +20,7 @@ from jax.flatten_util import ravel_pytree
 from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
+from mtbayes.maths.tlog import namespace
 from mtbayes.members import Linear, Members
 from mtbayes.types import Array
 
@@ -35,8 +36,8 @@ class Network(Protocol):
     def linears(self) -> tuple[Linear, ...]:
         """Its linear maps, for drawing layer by layer; empty where weights are all it knows."""
 
-    def initial(self, key: Array) -> Array:
-        """A starting point θ[P]."""
+    def initial(self, normals: Array) -> Array:
+        """Starting points θ[..., P], made of as many standard normal numbers."""
 
     def scale(self) -> Array:
         """The size [P] of a typical parameter at the start."""
@@ -66,6 +67,17 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": jnp.tanh,
     "linear": lambda x: x,
 }
+_IN_NUMPY: dict[str, Callable[[Array], Array]] = {
+    "elu": lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0.0)) - 1),
+    "relu": lambda x: np.maximum(x, 0.0),
+    "tanh": np.tanh,
+    "linear": lambda x: x,
+}
+
+
+def _activated(name: str, x: Array) -> Array:
+    """Same kind in, same kind out: what predicts need not be compiled."""
+    return (ACTIVATIONS if namespace(x) is jnp else _IN_NUMPY)[name](x)
 
 
 @storable
@@ -86,7 +98,7 @@ class Dense:
 
     def apply(self, members: Members, linear: Linear, h: Array) -> Array:
         """One layer of every set of weights."""
-        return ACTIVATIONS[self.activation](members.linear(linear, h))
+        return _activated(self.activation, members.linear(linear, h))
 
 
 @storable
@@ -113,7 +125,7 @@ class Conv:
 
     def apply(self, members: Members, linear: Linear, h: Array) -> Array:
         """One layer of every set of weights."""
-        return ACTIVATIONS[self.activation](members.linear(linear, self._patches(h)))
+        return _activated(self.activation, members.linear(linear, self._patches(h)))
 
     def apply_and_pool(self, members: Members, linear: Linear, h: Array, size: int) -> Array:
         """The layer and the maximum over windows that follows it, for h that the members share.
@@ -125,12 +137,12 @@ class Conv:
         rows, columns = patches.shape[-3] // size, patches.shape[-2] // size
         patches = patches[..., : rows * size, : columns * size, :]
         corners = tuple(patches[..., i::size, j::size, :] for i, j in _square(size))
-        return ACTIVATIONS[self.activation](members.largest(linear, corners))
+        return _activated(self.activation, members.largest(linear, corners))
 
     def _patches(self, h: Array) -> Array:
         height, width = h.shape[-3] - self.kernel + 1, h.shape[-2] - self.kernel + 1
         windows = [h[..., i : i + height, j : j + width, :] for i, j in _square(self.kernel)]
-        return jnp.concatenate(windows, axis=-1)
+        return namespace(h).concatenate(windows, axis=-1)
 
 
 def _square(size: int) -> list[tuple[int, int]]:
@@ -158,7 +170,7 @@ class MaxPool:
         rows, columns = h.shape[-3] // s, h.shape[-2] // s
         h = h[..., : rows * s, : columns * s, :]
         # Strided slices and maximum: far cheaper on a CPU than a windowed reduction.
-        return reduce(jnp.maximum, (h[..., i::s, j::s, :] for i, j in _square(s)))
+        return reduce(namespace(h).maximum, (h[..., i::s, j::s, :] for i, j in _square(s)))
 
 
 @storable
@@ -235,6 +247,11 @@ class Stack:
         return tuple(linear for _, linear, _ in self._steps if linear is not None)
 
     @property
+    def output_shape(self) -> tuple[int, ...]:
+        """The shape of what it gives for one row."""
+        return reduce(lambda shape, layer: layer.shapes(shape)[1], self.layers, self.input_shape)
+
+    @property
     def size(self) -> int:
         """Number of parameters."""
         return sum(linear.size for linear in self.linears)
@@ -244,12 +261,12 @@ class Stack:
         parts = [np.full(s.size, s.inputs**-0.5) for s in self.linears]
         return np.concatenate(parts).astype(jnp.result_type(float))
 
-    def initial(self, key: Array) -> Array:
+    def initial(self, normals: Array) -> Array:
         """Gaussian weights of variance 1/inputs, biases 0."""
-        theta = self.scale() * jax.random.normal(key, (self.size,))
+        scale = self.scale()
         for s in self.linears:
-            theta = theta.at[s.start + s.inputs * s.units : s.start + s.size].set(0.0)
-        return theta
+            scale[s.start + s.inputs * s.units : s.start + s.size] = 0.0
+        return scale * normals
 
     def unravel(self, theta: Array) -> list[Affine]:
         """For each linear map its weight and bias."""
@@ -306,9 +323,9 @@ class Adapter:
         )
         return ravel_pytree(rms)[0]
 
-    def initial(self, key: Array) -> Array:
+    def initial(self, normals: Array) -> Array:
         """The parameters given, with a tenth of their scale as noise so that starts differ."""
-        return self._flat[0] + 0.1 * self.scale() * jax.random.normal(key, (self.size,))
+        return self._flat[0] + 0.1 * self.scale() * normals
 
     def unravel(self, theta: Array) -> Any:
         """The user's own tree."""

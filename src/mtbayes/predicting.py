@@ -80,7 +80,8 @@ def predictive(
     # A power of 2 where rows are few: calls of many sizes share a few compiled programs, and rows
     # one by one or together give the same numbers to the last bit, as far as there are 32 of them.
     at_once = min(chunk, max(32, 1 << (len(rows) - 1).bit_length()))
-    evaluate, kind = _program(model), jnp.result_type(float)
+    evaluate = _in_numpy(model) if hasattr(model.network, "layers") else _program(model)
+    kind = jnp.result_type(float)
     parts = []
     for begin in range(0, len(rows), at_once):
         picked = np.arange(begin, begin + at_once) % len(rows)  # the last chunk is padded
@@ -89,6 +90,18 @@ def predictive(
         parts.append(jax.tree.map(lambda v, keep=keep: np.asarray(v)[keep], part))
     axis = parts[0].row_axis
     return jax.tree.map(lambda *each: np.concatenate(each, axis), *parts)
+
+
+def _in_numpy(model: Any) -> Callable[[Array, Array], Any]:
+    """The mixture of members θ[S, P] on a chunk of rows, where nothing need be compiled."""
+
+    def evaluate(theta: Array, x: Array) -> Any:
+        groups = [theta[begin : begin + _GROUP] for begin in range(0, len(theta), _GROUP)]
+        parts = [model.outputs(Points(group), x) for group in groups]
+        outputs, own = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return model.likelihood.mixture(outputs, own)
+
+    return evaluate
 
 
 @lru_cache(maxsize=64)

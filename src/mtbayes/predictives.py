@@ -19,6 +19,7 @@ from scipy.special import log_softmax, logsumexp, ndtr, ndtri, softmax
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
+from mtbayes.maths.tlog import namespace
 from mtbayes.types import Array, FloatArray
 
 # Numbers that a computation over members × rows × points holds at once, some ten times over.
@@ -51,9 +52,10 @@ class ClassPredictive(NamedTuple):
     @classmethod
     def of_members(cls, log_probs: Array) -> ClassPredictive:
         """From the members' log probabilities [S, n, C]."""
-        members = jnp.asarray(log_probs)
-        mean = jax.nn.logsumexp(members, axis=0) - np.log(members.shape[0])
-        return cls(mean, jnp.mean(jnp.sum(entr(jnp.exp(members)), axis=-1), axis=0))
+        in_jax = namespace(log_probs) is jnp
+        total: Array = (jax.nn.logsumexp if in_jax else logsumexp)(log_probs, axis=0)
+        doubt: Array = entr(jnp.exp(log_probs)) if in_jax else entr_double(np.exp(log_probs))
+        return cls(total - np.log(len(log_probs)), doubt.sum(axis=-1).mean(axis=0))
 
     @classmethod
     def mixed(cls, parts: Sequence[ClassPredictive], shares: Sequence[float]) -> ClassPredictive:

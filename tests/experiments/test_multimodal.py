@@ -52,7 +52,9 @@ def test_draws_of_one_gaussian_fall_into_two_groups_from_the_start():
     assert between > 2 * within  # some draws lie on the way
     # Without its uncertain bias there is one group.
     bias = multimodal.UNITS
-    still = MixtureState(state.mean, state.log_std.at[0, bias].set(-5.0))
+    log_std = state.log_std.copy()
+    log_std[0, bias] = -5.0
+    still = MixtureState(state.mean, log_std)
     means = predictive(model, mean_field(), still, a, key=key, members=200).means
     assert means.std(axis=0).mean() < 0.2 * between
 

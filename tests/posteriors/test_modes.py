@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from mtbayes import Criterion, InvalidInput, fit, objective, path, predictive, prior, sweep
 from mtbayes.likelihoods import Categorical, Gaussian
-from mtbayes.maths import log_t
+from mtbayes.maths import draws, log_t
 from mtbayes.members import Factors, Points
 from mtbayes.models import CustomModel, Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
@@ -71,7 +71,7 @@ def losses(posterior, state, criterion):
 
 def test_own_and_joint_losses_by_hand():
     """Points that hardly spread: own is the mean of -log_t p_k, joint -log_t of the mean p_k."""
-    theta = jax.vmap(NET.initial)(jax.random.split(KEY, 2))
+    theta = NET.initial(draws.normals(KEY, (2, NET.size)))
     state = MixtureState(theta, jnp.full(theta.shape, -20.0))
     p = np.exp(np.asarray(NET.log_lik(Points(theta), X, Y), float))
     own = losses(Mixture(2), state, Criterion(m=3, t=0.5, joint=False))
@@ -150,7 +150,8 @@ def changed(state, seed=1):
     """A state whose factors differ from 1 and from each other."""
     leaves, tree = jax.tree.flatten(state)
     rng = np.random.default_rng(seed)
-    return jax.tree.unflatten(tree, [v + 0.3 * rng.standard_normal(v.shape) for v in leaves])
+    moved = [jnp.asarray(v + 0.3 * rng.standard_normal(v.shape)) for v in leaves]
+    return jax.tree.unflatten(tree, moved)
 
 
 @pytest.mark.parametrize(("network", "x"), [(mlp((3, 7, 2)), X), (STACK, IMAGES)])

@@ -37,7 +37,7 @@ def test_logistic_regression_is_found():
     """Two classes with a prior N(0, 1) on both weights: scikit-learn's C is then 2, but for the
     intercept, which it leaves free: the prior hardly moves that of balanced classes."""
     x, y = rows_of()
-    state = descend(problem_of(x, y, 1.0), KEY).state
+    state = descend(problem_of(x, y, 1.0)).state
     theirs = LogisticRegression(C=2.0, tol=1e-8).fit(x, y)
     for point in np.asarray(state.mean):
         (layer,) = problem_of(x, y, 1.0).model.network.unravel(point)
@@ -49,12 +49,12 @@ def test_logistic_regression_is_found():
 def test_no_lower_j_is_found_by_batches(t):
     x, y = rows_of(wrong=40)
     problem = problem_of(x, y, t)
-    whole = descend(problem, KEY)
+    whole = descend(problem)
     by_batches = fit(
         problem.model, x, y, problem.criterion, key=KEY, posterior=problem.posterior,
         prior=problem.prior, epochs=100, learning_rate=0.02, start=whole.state,
     )  # fmt: skip
-    again = descend(problem_of(x, y, t, start=by_batches.state), KEY)
+    again = descend(problem_of(x, y, t, start=by_batches.state))
     assert again.trace[-1, 0] == pytest.approx(whole.trace[-1, 0], abs=1e-4)
     loss, data, divergence = whole.trace[-1]
     assert loss == pytest.approx(data + divergence / len(y), rel=1e-5)
@@ -65,13 +65,13 @@ def test_each_mode_has_its_own_rows():
     x, y = rows_of()
     half = np.arange(len(y)) % 2 == 0
     weight = np.stack([half, ~half], axis=1).astype(float)
-    both = descend(problem_of(x, y, 1.0, weight), KEY).state.mean
+    both = descend(problem_of(x, y, 1.0, weight)).state.mean
     for mode, some in zip(np.asarray(both), (half, ~half), strict=True):
-        alone = descend(problem_of(x[some], y[some], 1.0), KEY).state.mean
+        alone = descend(problem_of(x[some], y[some], 1.0)).state.mean
         np.testing.assert_allclose(mode, alone[0], atol=5e-3)
 
 
 def test_words_tell_that_it_ended():
-    solution = descend(problem_of(*rows_of(), 1.0), KEY)
+    solution = descend(problem_of(*rows_of(), 1.0))
     assert solution.status.converged
     assert solution.status.sentence.startswith("Went downhill for")

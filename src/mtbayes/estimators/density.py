@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
@@ -18,6 +17,7 @@ from mtbayes.fitting.units import Columns
 from mtbayes.laws import WrongPoints
 from mtbayes.learners import Place
 from mtbayes.learners.cloud import Cloud, CloudLearner
+from mtbayes.maths import draws
 from mtbayes.posteriors import Mixture
 from mtbayes.types import FloatArray, Rows
 
@@ -94,7 +94,7 @@ class RobustDensity(DensityMixin, Robust):
             Cloud(x.shape[1]), Mixture(self.components), int(self.m), width=1.0, trust=_TRUST
         )
         option = Option(CloudLearner(inner, path), path)
-        key = jax.random.key(self._seed())
+        key = draws.key(self._seed())
 
         def units(own: Rows) -> Units:
             columns = Columns.of(own.x, own.weight)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
@@ -22,6 +21,7 @@ from mtbayes.fitting.units import Targets
 from mtbayes.laws import WrongTargets
 from mtbayes.learners import Place
 from mtbayes.likelihoods import Gaussian
+from mtbayes.maths import draws
 from mtbayes.predictives import GaussianPredictive
 from mtbayes.types import Array, FloatArray, Rows
 
@@ -192,7 +192,7 @@ class RobustRegressor(RegressorMixin, Supervised):
     def sample(self, X: Any, size: int = 1, random_state: Any = None) -> FloatArray:
         """Draws of each row's target, [size, n]."""
         seed = check_random_state(random_state).randint(2**31)
-        return self.predictive(X).sample(jax.random.key(seed), size)
+        return self.predictive(X).sample(draws.key(seed), size)
 
     @by_blocks
     def log_prob(self, X: Any, y: Any) -> FloatArray:

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
@@ -29,6 +28,7 @@ from mtbayes.learners.folds import FOLDS
 from mtbayes.learners.forest import ForestLearner
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.learners.wrapped import Wrapped, check_wrapped
+from mtbayes.maths import draws
 from mtbayes.models import Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
 from mtbayes.posteriors import Mixture, Particles
@@ -204,7 +204,7 @@ class Supervised(Crowded, Robust):
             rows,
             units if before is None else before.units,
             self._law,
-            jax.random.key(self._seed()),
+            draws.key(self._seed()),
             place,
             None if before is None else before.state,
             together,
@@ -402,7 +402,7 @@ class Supervised(Crowded, Robust):
         if risk == "log_t" and self.t != "auto":
             log_t_span(float(self.t))
         self.check_parameters()
-        key = jax.random.key(self._seed())
+        key = draws.key(self._seed())
         own = clone(self).set_params(warm_start=False)
         rows, targets = own.checked_rows(X, y, reset=True)
         coder = getattr(own, "coder_", None)  # of all rows, as of a file that was fitted before

@@ -31,9 +31,9 @@ class Adversarial:
         """The model's."""
         return self.model.size
 
-    def initial(self, key: Array) -> Array:
+    def initial(self, normals: Array) -> Array:
         """The model's."""
-        return self.model.initial(key)
+        return self.model.initial(normals)
 
     def scale(self) -> Array:
         """The model's."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -27,6 +26,7 @@ from mtbayes.experiments.results import Row, write_columns, write_rows
 from mtbayes.fitting.units import Features
 from mtbayes.learners import Place
 from mtbayes.likelihoods import Categorical
+from mtbayes.maths import draws
 from mtbayes.metrics import expected_calibration_error, reliability
 from mtbayes.models import Model
 from mtbayes.networks import mlp
@@ -177,13 +177,13 @@ def _rival(rival: Rival, data: Digits, epochs: int, callback: Callback) -> Class
         units.apply(data.x),
         data.given,
         rival.criterion,
-        key=jax.random.key(data.seed),
+        key=draws.key(data.seed),
         posterior=rival.posterior,
         prior=prior(0.0, _PRIOR * model.scale()),
         epochs=epochs,
         callback=callback,
     )
-    rows, key = units.apply(data.test_x), jax.random.key(data.seed + 1)
+    rows, key = units.apply(data.test_x), draws.key(data.seed + 1)
     found: ClassPredictive = predictive(model, rival.posterior, solution.state, rows, key=key)
     return found
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from mtbayes.criteria import Objective
 from mtbayes.experiments.methods import METHODS
+from mtbayes.maths import draws
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, prior
 from mtbayes.predicting import predictive
@@ -38,7 +38,7 @@ class Fit(NamedTuple):
 
     def predict(self, x: Array, seed: int, members: int) -> Any:
         """Its predictive for rows x."""
-        key = jax.random.key(1000 + seed)
+        key = draws.key(1000 + seed)
         return predictive(self.model, self.posterior, self.state, x, key=key, members=members)
 
     @property
@@ -75,7 +75,7 @@ def trained(
             rows.x,
             rows.y,
             [criterion for _, criterion in group],
-            keys=[jax.random.key(seed)],
+            keys=[draws.key(seed)],
             posterior=posterior,
             prior=prior(0.0, 1.0) if law is None else law,
             epochs=epochs,

@@ -16,11 +16,8 @@ The loss has many poor minima, and three means lead around them (docs/multimodal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.stats import norm
 
@@ -30,6 +27,7 @@ from mtbayes.experiments.results import Row
 from mtbayes.experiments.runner import Columns, Found, Study
 from mtbayes.laws import mixture_shares
 from mtbayes.likelihoods import Gaussian
+from mtbayes.maths import draws
 from mtbayes.metrics.distance import total_variation
 from mtbayes.models import Model
 from mtbayes.networks import mlp
@@ -116,22 +114,20 @@ def model(std: float = 1.0) -> Model:
     return Model(mlp((1, UNITS, UNITS, 1)), Gaussian(std))
 
 
-@partial(jax.jit, static_argnames=("components", "switch"))
 def start(components: int, key: Array, *, switch: bool) -> MixtureState:
     """The first layer's kinks spread over the inputs, and in each component a switch if asked."""
-    own, place, silenced = jax.random.split(key, 3)
-    mean = Mixture(components).init(own, model()).mean
+    mean = Mixture(components).init(key, model()).mean
+    rng = draws.generator(draws.child(key, 1))
     weight = mean[:, :UNITS]
-    kink = jax.random.uniform(place, weight.shape, minval=-EDGE, maxval=EDGE)
-    mean = mean.at[:, UNITS : 2 * UNITS].set(-weight * kink)
-    log_std = jnp.log(_STD * model().scale()) + jnp.zeros_like(mean)
-    if not switch:
-        return MixtureState(mean, log_std)
-    # Unit 0 sees its bias alone, and is -1 or large; then it silences half of the next layer.
-    bias, onward = UNITS, slice(2 * UNITS, 3 * UNITS)
-    half = jax.random.permutation(silenced, UNITS) < UNITS // 2
-    mean = mean.at[:, 0].set(0.0).at[:, bias].set(0.0).at[:, onward].set(-1.0 * half)
-    return MixtureState(mean, log_std.at[:, bias].set(np.log(_SWITCH)))
+    mean[:, UNITS : 2 * UNITS] = -weight * rng.uniform(-EDGE, EDGE, weight.shape)
+    log_std = np.tile(np.log(_STD * model().scale()), (components, 1))
+    if switch:
+        # Unit 0 sees its bias alone, and is -1 or large; then it silences half of the next layer.
+        bias, onward = UNITS, slice(2 * UNITS, 3 * UNITS)
+        mean[:, 0] = mean[:, bias] = 0.0
+        mean[:, onward] = np.where(rng.permutation(UNITS) < UNITS // 2, -1.0, 0.0)
+        log_std[:, bias] = np.log(_SWITCH)
+    return MixtureState(mean, log_std)
 
 
 @dataclass(frozen=True)
@@ -186,7 +182,7 @@ class MultimodalCell:
             data[:, :1],
             data[:, 1],
             Criterion(MEMBERS, t, self.beta),
-            key=jax.random.fold_in(jax.random.key(self.seed), key),
+            key=draws.child(draws.key(self.seed), key),
             posterior=Mixture(self.components),
             epochs=steps * _BATCH // self.rows,
             batch_size=_BATCH,
@@ -197,7 +193,7 @@ class MultimodalCell:
     def _led(self, data: Array) -> list[Any]:
         """From wide likelihoods to t in the middle, and from there to each t."""
         switch = self.components == 1 and self.way != UNSWITCHED
-        state = start(self.components, jax.random.key(self.seed), switch=switch)
+        state = start(self.components, draws.key(self.seed), switch=switch)
         for i, std in enumerate((1.0,) * len(_WIDE) if self.way == UNSTAGED else _WIDE):
             state = self._fit(data, 0.9, i, state, std, _RATE)
         state = self._fit(data, _MIDDLE, 2, state, 1.0, _RATE)
@@ -210,7 +206,7 @@ class MultimodalCell:
             data[:, :1],
             data[:, 1],
             [Criterion(MEMBERS, t, self.beta) for t in self.t_grid],
-            keys=[jax.random.key(self.seed)],
+            keys=[draws.key(self.seed)],
             posterior=Mixture(self.components),
             epochs=4 * self.steps * _BATCH // self.rows,
             batch_size=_BATCH,
@@ -305,9 +301,7 @@ def _parts(state: Any) -> list[MixtureState]:
 
 
 def _members(part: MixtureState, a: FloatArray, members: int) -> Any:
-    return predictive(
-        model(), mean_field(), part, a[:, None], key=jax.random.key(0), members=members
-    )
+    return predictive(model(), mean_field(), part, a[:, None], key=draws.key(0), members=members)
 
 
 def _densities(state: Any, a: FloatArray, b: FloatArray) -> FloatArray:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import jax
-
 from mtbayes.criteria import Criterion
 from mtbayes.experiments.fits import Fit
 from mtbayes.experiments.housing import housing_model, housing_rows, measured
 from mtbayes.experiments.runner import Found, Study
+from mtbayes.maths import draws
 from mtbayes.posteriors import mean_field, prior
 from mtbayes.solve import sweep
 
@@ -58,7 +57,7 @@ class PriorCell:
                 rows.x,
                 rows.y,
                 criteria,
-                keys=[jax.random.key(self.seed)],
+                keys=[draws.key(self.seed)],
                 posterior=posterior,
                 prior=prior(centre, STD),
                 epochs=self.epochs,

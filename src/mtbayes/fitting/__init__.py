@@ -18,6 +18,7 @@ from mtbayes.fitting.pooling import pool
 from mtbayes.fitting.rows import distinct, in_copies
 from mtbayes.laws import Law
 from mtbayes.learners import Place, Trained
+from mtbayes.maths import draws
 from mtbayes.predictives import beside_trust
 from mtbayes.types import Array, FloatArray, Rows
 
@@ -60,13 +61,13 @@ def learn(
         )
     found = None
     if len(own.y) >= _ENOUGH:
-        found = choose(options, own, law, jax.random.fold_in(key, 0), place.part(0.0, 0.6))
+        found = choose(options, own, law, draws.child(key, 0), place.part(0.0, 0.6))
     learner, t = (options[0].learner, options[0].path[0]) if found is None else found[:2]
     prepared = learner.prepared(own) if found is None else found.prepared
-    fit_key = jax.random.fold_in(key, 1)
+    fit_key = draws.child(key, 1)
     trained = learner.fit(prepared, t, fit_key, place=place.part(0.6, 0.4), start=start)
     _warn(trained)
-    members_key = jax.random.fold_in(key, 2)
+    members_key = draws.child(key, 2)
     unseen = found and found.unseen
     if found is None:
         unseen = learner.predictive(trained.state, own.x, members_key)
@@ -95,7 +96,7 @@ def _pooled(
     fitted = Fitted(
         found.learner,
         found.state,
-        np.asarray(jax.random.key_data(jax.random.fold_in(key, 0))),
+        np.asarray(jax.random.key_data(draws.child(key, 0))),
         units,
         found.law,
         found.t,

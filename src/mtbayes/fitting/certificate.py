@@ -24,7 +24,7 @@ from mtbayes.fitting.fitted import Fitted
 from mtbayes.fitting.kept_rows import by_test_rows
 from mtbayes.learners import MEMBERS
 from mtbayes.learners.network import NetworkLearner
-from mtbayes.maths import log_t_from_log
+from mtbayes.maths import draws, log_t_from_log
 from mtbayes.theory.bounds import (
     Bound,
     Span,
@@ -178,7 +178,7 @@ def certify(
 
 def _own(key: Array, i: int) -> Array:
     """A key for each use: rows' parts, the posterior's fit, its members, Monte Carlo."""
-    return jax.random.fold_in(key, 3 + i)
+    return draws.child(key, 3 + i)
 
 
 def _evidence(
@@ -303,7 +303,7 @@ def _of_ensemble(evidence: Evidence) -> Bound:
 def _by_margin(evidence: Evidence, of: str, tried: int) -> Bound:
     """The error rate of the whole ensemble by the margins of many members, drawn for this."""
     delta = 1 - evidence.confidence
-    key, members = jax.random.fold_in(evidence.key, 1), _MANY
+    key, members = draws.child(evidence.key, 1), _MANY
     raw = evidence.learner.predictive(evidence.predictor.state, evidence.x, key, members)
     margin = margin_for(members, _BEYOND, _MARKOV * delta / tried)
     bound = pac_bayes(

@@ -18,6 +18,7 @@ import numpy as np
 
 from mtbayes.laws import Law
 from mtbayes.learners import Learner, Place, Speaker
+from mtbayes.maths import draws
 from mtbayes.predictives import beside_trust, in_order
 from mtbayes.types import Array, FloatArray, Rows
 
@@ -73,7 +74,7 @@ def choose(
 ) -> Choice:
     """Compare all candidates on some folds, then fit the others with the best."""
     n = len(rows.y)
-    fold = folds(n, jax.random.fold_in(key, 0))
+    fold = folds(n, draws.child(key, 0))
     count = int(fold.max()) + 1
     begin = _BRIEF if any(option.others for option in options) else 0.0
     looks, place = place.part(0.0, begin), place.part(begin, 1 - begin)

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
-import jax
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -25,6 +24,7 @@ from mtbayes.laws import Law, mixture_shares
 from mtbayes.learners import Crossed, Crossing, Place
 from mtbayes.learners.folds import FOLDS, seed_of
 from mtbayes.learners.pool import Part, Pool, mixed
+from mtbayes.maths import draws
 from mtbayes.predictives import beside_trust
 from mtbayes.progress import Callback, Progress, beside
 from mtbayes.types import Array, FloatArray, Rows
@@ -103,7 +103,7 @@ def pool(
     first = place.part(0.0, begin)
 
     def set_of(i: int) -> Callable[[Place], _Line]:
-        return lambda here: _set(options[i], rows, fold, law, jax.random.fold_in(key, 1 + i), here)
+        return lambda here: _set(options[i], rows, fold, law, draws.child(key, 1 + i), here)
 
     threaded = [option.learner.threaded for option in options]
     lines = _at_once([set_of(i) for i in range(len(options))], threaded, first)

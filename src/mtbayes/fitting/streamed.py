@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 
 from mtbayes import _check
@@ -17,6 +16,7 @@ from mtbayes.errors import InvalidInput
 from mtbayes.fitting import after
 from mtbayes.fitting.fitted import Fitted
 from mtbayes.learners import Place
+from mtbayes.maths import draws
 from mtbayes.types import Array, Rows
 
 SAMPLE = 50_000
@@ -51,7 +51,7 @@ def all_rows(fitted: Fitted, stream: Stream, sample: Rows, seed: int, place: Pla
         return Rows(units.features.apply(block.x), units.targets.code(block.y), block.weight)
 
     rows = Rows(stream.map(coded), None, None)
-    key = jax.random.key(seed)
+    key = draws.key(seed)
     trained = fitted.learner.stream(fitted.state, rows, fitted.t, key, place)
     own = coded(sample)
     unseen = fitted.learner.predictive(trained.state, own.x, fitted.members_key)

@@ -17,6 +17,7 @@ from mtbayes.errors import InvalidInput
 from mtbayes.laws import PointPredictive
 from mtbayes.learners import MEMBERS, Place, Trained
 from mtbayes.learners.network import Legs, NetworkLearner, solved, trained
+from mtbayes.maths import draws
 from mtbayes.members import Members
 from mtbayes.posteriors import prior
 from mtbayes.posteriors.mixture import MixtureState
@@ -53,14 +54,13 @@ class Cloud:
         """A mean and a standard deviation for each column."""
         return 2 * self.dimensions
 
-    def initial(self, key: Array) -> Array:
+    def initial(self, normals: Array) -> Array:
         """A mean near 0."""
-        mean = jax.random.normal(key, (self.dimensions,))
-        return jnp.concatenate([mean, jnp.full(self.dimensions, _START_RAW)])
+        return np.where(np.arange(self.size) < self.dimensions, normals, _START_RAW)
 
     def scale(self) -> Array:
         """1 throughout."""
-        return jnp.ones(self.size)
+        return np.ones(self.size, np.float32)
 
     def unravel(self, theta: Array) -> dict[str, Array]:
         """Means and standard deviations, [..., d] each."""
@@ -137,7 +137,7 @@ class CloudLearner:
         held, rows = prepared
         states = []
         for i, k in enumerate(which):
-            own = jax.random.fold_in(key, 1 + k)
+            own = draws.child(key, 1 + k)
             part = held._replace(weight=np.where(fold == k, 0.0, held.weight))
             walked = self._walk(part, path, own, place.part(i / len(which), 1 / len(which)))
             states.append([self._members(w.state, own, _FEW_MEMBERS) for w in walked])
@@ -191,7 +191,7 @@ class CloudLearner:
                 chunk=chunk,
             )
             here = place.part(sum(lengths[:i]) / sum(lengths), epochs / sum(lengths))
-            found.append(solved(leg, jax.random.fold_in(key, i), "density", here))
+            found.append(solved(leg, draws.child(key, i), "density", here))
             state = found[-1].state
         return found[::-1]
 

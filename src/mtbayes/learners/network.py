@@ -14,6 +14,7 @@ import numpy as np
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.criteria import Criterion
 from mtbayes.learners import MEMBERS, Crossing, Place, Trained
+from mtbayes.maths import draws
 from mtbayes.models import Model
 from mtbayes.posteriors import Posterior, Prior, prior
 from mtbayes.predicting import predictive
@@ -144,7 +145,7 @@ class NetworkLearner:
             leg = replace(
                 problem, criterion=self.criterion(at), epochs=epochs, start=state, chunk=legs.chunk
             )
-            own = jax.random.fold_in(key, done)
+            own = draws.child(key, done)
             parts.append(solved(leg, own, name, place.part(done / total, epochs / total)))
             state, done = parts[-1].state, done + epochs
         return trained(*parts)
@@ -166,7 +167,7 @@ class NetworkLearner:
         """
         parts = []
         for i, k in enumerate(which):
-            own = jax.random.fold_in(key, 1 + k)
+            own = draws.child(key, 1 + k)
             here = place.part(i / len(which), 1 / len(which))
             rows = prepared._replace(weight=np.where(fold == k, 0.0, prepared.weight))
             states = self._fold(rows, k, path, own, here)
@@ -183,13 +184,13 @@ class NetworkLearner:
         legs = Legs.of(problem.epochs)
         problem = replace(problem, epochs=legs.first, chunk=legs.chunk)
         total, done = legs.first + legs.second * len(path), legs.first
-        middle = jax.random.fold_in(key, round(1000 * MIDDLE))
+        middle = draws.child(key, round(1000 * MIDDLE))
         here = place.part(0.0, legs.first / total)
         start = solved(problem, middle, f"fold-{k}-start", here).state
         states = []
         for t in path:
             leg = replace(problem, criterion=self.criterion(t), epochs=legs.second, start=start)
-            own = jax.random.fold_in(key, round(1000 * t))
+            own = draws.child(key, round(1000 * t))
             here = place.part(done / total, legs.second / total)
             states.append(solved(leg, own, f"fold-{k}-{t:g}", here).state)
             done += legs.second
@@ -214,7 +215,7 @@ class NetworkLearner:
             leg = replace(
                 problem, criterion=self.criterion(t), epochs=legs.second, start=begun.state
             )
-            own = jax.random.fold_in(key, round(1000 * t))
+            own = draws.child(key, round(1000 * t))
             ended = solved(leg, own, f"{self.name}-{t:g}", place)
             unseen = self._left_out(ended.state, prepared, fold, left_out, key)
             made = trained(begun, ended)
@@ -229,11 +230,11 @@ class NetworkLearner:
 
         From there, and not from random weights, a smaller t begins.
         """
-        plain = descend(replace(problem, criterion=self.criterion(1.0)), key).state
+        plain = descend(replace(problem, criterion=self.criterion(1.0))).state
 
         def at(t: float, _inner: Any, place: Place) -> Crossing:
             begun = replace(problem, criterion=self.criterion(t), start=plain)
-            ended = descend(begun, key, place.callback)
+            ended = descend(begun, place.callback)
             unseen = self._left_out(ended.state, problem.rows, fold, left_out, key)
             made = trained(ended)
             return Crossing(t, unseen, lambda: made.state, at, None, made.sentence, made.history)
@@ -342,4 +343,4 @@ def trained(*parts: Solution) -> Trained:
 
 
 def _on_device(state: Any) -> Any:
-    return None if state is None else jax.tree.map(jnp.asarray, state)
+    return None if state is None else jax.device_put(state)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
-
 from mtbayes._values import must, storable
 from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS
+from mtbayes.maths import draws
 from mtbayes.types import Array
 
 
@@ -63,9 +62,7 @@ class Pool:
     ) -> Any:
         """What the parts say of new rows, mixed."""
         found = [
-            part.law.calibrated(
-                part.learner.predictive(own, x, jax.random.fold_in(key, i), members)
-            )
+            part.law.calibrated(part.learner.predictive(own, x, draws.child(key, i), members))
             for i, (part, own) in enumerate(zip(self.parts, state, strict=True))
         ]
         return mixed(found, [part.share for part in self.parts])

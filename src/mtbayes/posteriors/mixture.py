@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mtbayes import _check
 from mtbayes._values import storable
-from mtbayes.maths import gaussian_kl_divergence, gaussian_renyi_divergence
+from mtbayes.maths import draws, gaussian_kl_divergence, gaussian_renyi_divergence
 from mtbayes.members import Gaussians, Plan
 from mtbayes.models import LogLik
 from mtbayes.posteriors.prior import Prior
@@ -59,9 +60,9 @@ class Mixture:
 
     def init(self, key: Array, model: LogLik) -> MixtureState:
         """Different starts for the components, each with little spread."""
-        mean = jax.vmap(model.initial)(jax.random.split(key, self.components))
-        log_std = jnp.broadcast_to(jnp.log(_START * model.scale()), mean.shape)
-        return MixtureState(mean, log_std + jnp.zeros_like(mean))
+        mean = model.initial(draws.normals(key, (self.components, model.size)))
+        log_std = np.log(_START * np.asarray(model.scale()))
+        return MixtureState(mean, np.tile(log_std, (self.components, 1)))
 
     def members(self, state: MixtureState, normals: Array, plan: Plan, members: int) -> Gaussians:
         """S members, as many from each component."""
@@ -69,9 +70,9 @@ class Mixture:
 
     def sample(self, key: Array, state: MixtureState, members: int) -> Array:
         """θ[S, P]: each component as often as any other, as far as S allows."""
-        which = jnp.arange(members) % self.components
-        normals = jax.random.normal(key, (members, state.mean.shape[1]), state.mean.dtype)
-        return state.mean[which] + jnp.exp(state.log_std[which]) * normals
+        which = np.arange(members) % self.components
+        mean, log_std = np.asarray(state.mean), np.asarray(state.log_std)
+        return mean[which] + np.exp(log_std[which]) * draws.normals(key, (members, mean.shape[1]))
 
     def divergence(self, state: MixtureState, prior: Prior, t_p: float) -> Array:
         """A bound on D^R_{t_p}(q||p), exact for one component; KL at t_p = 1."""

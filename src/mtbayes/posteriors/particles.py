@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mtbayes import _check
 from mtbayes._values import storable
+from mtbayes.maths import draws
 from mtbayes.members import Plan, Points
 from mtbayes.models import LogLik
 from mtbayes.posteriors.prior import Prior
@@ -47,7 +48,7 @@ class Particles:
 
     def init(self, key: Array, model: LogLik) -> ParticlesState:
         """K different starts."""
-        return ParticlesState(jax.vmap(model.initial)(jax.random.split(key, self.components)))
+        return ParticlesState(model.initial(draws.normals(key, (self.components, model.size))))
 
     def members(self, state: ParticlesState, normals: Array, plan: Plan, members: int) -> Points:
         """Every point, as often as S asks for."""
@@ -55,9 +56,7 @@ class Particles:
 
     def sample(self, key: Array, state: ParticlesState, members: int) -> Array:
         """θ[S, P], the points in turn."""
-        if members == self.components:
-            return state.mean
-        return state.mean[jnp.arange(members) % self.components]
+        return np.asarray(state.mean)[np.arange(members) % self.components]
 
     def divergence(self, state: ParticlesState, prior: Prior, t_p: float) -> Array:
         """The mean of -log p(θ_k) up to a constant.

@@ -42,7 +42,7 @@ def prior(mean: Any = 0.0, std: Any = 1.0, *, like: Any = None) -> Prior:
 
 def _flat(name: str, value: Any, like: Any) -> Array:
     if jax.tree_util.all_leaves([value]) and np.ndim(value) <= 1:
-        return jnp.asarray(value, dtype=jnp.result_type(float))
+        return np.asarray(value, dtype=jnp.result_type(float))
     if like is None:
         raise InvalidInput(
             f"prior {name} must be a number or a vector unless `like` is given, got a "

@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.members import Factor, Factors, Plan
 from mtbayes.models import LogLik
 from mtbayes.posteriors.prior import Prior
@@ -58,18 +60,18 @@ class Rank1:
                 "posterior Rank1 needs a network whose linear maps are known, got one without. Use "
                 "mlp or a Stack, or Particles as the posterior."
             )
-        k, start = self.components, model.initial(key)
-        signs = jax.random.fold_in(key, 0)
+        k, start = self.components, model.initial(draws.normals(key, (model.size,)))
+        signs = draws.generator(draws.child(key, 0))
         weights, factors = [], []
         for linear in model.linears:
             weight, bias = linear.split(start[linear.start : linear.start + linear.size])
-            before, after = jnp.ones((k, linear.inputs)), jnp.ones((k, linear.units))
+            before, after = (np.ones((k, s), start.dtype) for s in (linear.inputs, linear.units))
             if linear.shared:
-                before = jax.random.rademacher(signs, before.shape, before.dtype)
+                before = signs.choice(np.array([-1, 1], start.dtype), before.shape)
             weights.append(weight)
-            factors.append(Factor(before, after, jnp.broadcast_to(bias, after.shape)))
+            factors.append(Factor(before, after, np.tile(bias, (k, 1))))
         end = model.linears[-1].start + model.linears[-1].size
-        own = jnp.broadcast_to(start[end:], (k, model.size - end))
+        own = np.tile(start[end:], (k, 1))
         return Rank1State(tuple(weights), tuple(factors), own)
 
     def members(self, state: Rank1State, normals: Array, plan: Plan, members: int) -> Factors:

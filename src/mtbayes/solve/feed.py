@@ -21,6 +21,7 @@ from mtbayes import _check
 from mtbayes.data.sources import is_streamed, open_stream
 from mtbayes.data.stream import Order, Stream, rechunked
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.models import Model
 from mtbayes.solve.checkpoint import describe
 from mtbayes.solve.checks import checked_rows
@@ -78,8 +79,8 @@ class Schedule(NamedTuple):
     def key(self, key: Array, chunk: int) -> Array:
         """The key of a chunk."""
         epoch, part = self.begin(chunk)
-        key = jax.random.fold_in(key, epoch)
-        return jax.random.fold_in(key, part) if self.parts > 1 else key
+        key = draws.child(key, epoch)
+        return draws.child(key, part) if self.parts > 1 else key
 
 
 class Resident:
@@ -96,8 +97,8 @@ class Resident:
         self.mesh: Any = None
         share = (weights / total).astype(jnp.result_type(float))
         trusted = problem.rows.trusted
-        certain = None if trusted is None else jnp.asarray(trusted)
-        self.rows = Rows(held.x, held.y, jnp.asarray(share), certain)
+        certain = None if trusted is None else jax.device_put(trusted)
+        self.rows = Rows(held.x, held.y, jax.device_put(share), certain)
 
     def chunks(self, first: int) -> Iterator[Any]:
         """What `advance` takes, for each chunk from `first` on."""
@@ -116,7 +117,7 @@ class Resident:
         order = np.concatenate(
             [self._epoch(epoch + i) for i in range(max(1, self.schedule.together))]
         )
-        return jnp.asarray(order if self.schedule.parts == 1 else order[part * STEPS :][:STEPS])
+        return order if self.schedule.parts == 1 else order[part * STEPS :][:STEPS]
 
     def _epoch(self, epoch: int) -> Array:
         order = np.full(self.schedule.batches * self.size, -1, np.int32)

@@ -14,6 +14,7 @@ import optax
 from mtbayes import _check
 from mtbayes.criteria import Objective
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.members import Points
 from mtbayes.models import LogLik, Model
 from mtbayes.networks import Stack
@@ -25,7 +26,7 @@ from mtbayes.solve.checks import checked_rows
 from mtbayes.solve.devices import agreed, check_split, together
 from mtbayes.solve.feed import feed_of
 from mtbayes.solve.problem import Problem, as_key
-from mtbayes.solve.program import Hyper, Settings, State, Terms, begun, row_losses, starter
+from mtbayes.solve.program import Hyper, Settings, State, Terms, begun, divergence, row_losses
 from mtbayes.types import Array, Rows, Solution, Status
 
 
@@ -120,7 +121,7 @@ class Training:
 
     def __init__(self, problem: Problem, key: Any) -> None:
         criterion = problem.criterion
-        keys = jax.random.split(as_key(key), 4)
+        keys = [draws.child(as_key(key), i) for i in range(4)]
         self.problem, self.member_key, self.held_out_key = problem, keys[1], keys[3]
         seed = np.asarray(jax.random.key_data(keys[2])).tolist() if problem.shuffle else None
         self.feed = feed_of(problem, seed)
@@ -135,21 +136,23 @@ class Training:
             self.feed.mesh,
         )
         check_split(self.settings.members, self.feed.mesh)
+        kind = np.dtype(jnp.result_type(float)).type
         self.hyper = Hyper(
-            tuple(jnp.asarray(v, float) for v in criterion.numbers()),
-            jnp.asarray(criterion.regulariser_weight(self.feed.total), float),
-            jnp.asarray(problem.learning_rate, float),
-            jnp.asarray(problem.epochs * self.schedule.batches, float),
+            tuple(kind(v) for v in criterion.numbers()),
+            kind(criterion.regulariser_weight(self.feed.total)),
+            kind(problem.learning_rate),
+            kind(problem.epochs * self.schedule.batches),
             problem.prior,
         )
-        if problem.start is not None and criterion.t_p == 1:  # KL, which is finite: no program
-            self.start, first = begun(self.settings, problem.start), 0.0
-        else:
-            self.start, divergence = starter(self.settings)(keys[0], problem.start, problem.prior)
-            first = float(divergence)
-        if not math.isfinite(first):
+        first = problem.start
+        if first is None:
+            first = problem.posterior.init(keys[0], problem.model)
+        self.start = begun(self.settings, first)
+        # KL is finite.
+        far = 0.0 if criterion.t_p == 1 else float(divergence(self.settings)(first, problem.prior))
+        if not math.isfinite(far):
             raise InvalidInput(
-                f"t_p must give a finite divergence from the prior at the start, got {first} at "
+                f"t_p must give a finite divergence from the prior at the start, got {far} at "
                 f"t_p = {criterion.t_p:g}. Above order 1 the prior must be wide enough; raise its "
                 "std or lower t_p."
             )
@@ -183,7 +186,7 @@ class Training:
             return np.zeros(0)
         x, y = self.feed.few()
         posterior = self.settings.posterior
-        theta = posterior.sample(jax.random.key(0), self.start.posterior, posterior.components)
+        theta = posterior.sample(draws.key(0), self.start.posterior, posterior.components)
         return self.settings.model.log_lik(Points(theta), x, y)
 
     def advance(self, state: State, rows: Any, chunk: int) -> tuple[State, Terms, bool]:
@@ -289,7 +292,7 @@ class _HeldOut:
 
     def look(self, posterior: Any, chunk: int) -> float:
         settings, hyper = self.training.settings, self.training.hyper
-        key = jax.random.fold_in(self.training.held_out_key, chunk)
+        key = draws.child(self.training.held_out_key, chunk)
         losses = row_losses(settings, posterior, self.x, self.y, key, hyper.numbers)
         self.scores.append(float(np.nan_to_num(np.mean(losses), nan=np.inf)))
         return self.scores[-1]

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
+from mtbayes.maths import draws
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
@@ -31,7 +31,7 @@ class Held:
     def of(cls, model: LogLik, x: Any, y: Any) -> Held:
         """Rows that a model can take."""
         x, y = checked_rows(model, x, y)
-        return cls(jnp.asarray(x), jnp.asarray(y))
+        return cls(*jax.device_put((x, y)))
 
     def __len__(self) -> int:
         return len(self.x)
@@ -81,4 +81,4 @@ class Problem:
 
 def as_key(key: Any) -> Array:
     """A JAX key, from itself or from an int."""
-    return jax.random.key(key) if isinstance(key, int) else key
+    return draws.key(key) if isinstance(key, int) else key

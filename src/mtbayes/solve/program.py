@@ -122,15 +122,9 @@ def begun(settings: Settings, state: Any) -> State:
 
 
 @lru_cache(maxsize=64)
-def starter(settings: Settings) -> Callable[..., tuple[State, Array]]:
-    """The state before the first step and its divergence from the prior, compiled as one."""
-
-    def begin(key: Array, start: Any, prior: Prior) -> tuple[State, Array]:
-        state = settings.posterior.init(key, settings.model) if start is None else start
-        divergence = settings.posterior.divergence(state, prior, settings.criterion.t_p)
-        return begun(settings, state), divergence
-
-    return jax.jit(begin)
+def divergence(settings: Settings) -> Callable[[Any, Prior], Array]:
+    """The divergence of a state from the prior, compiled."""
+    return jax.jit(lambda s, prior: settings.posterior.divergence(s, prior, settings.criterion.t_p))
 
 
 @lru_cache(maxsize=64)

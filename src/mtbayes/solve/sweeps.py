@@ -15,6 +15,7 @@ from mtbayes import _check
 from mtbayes.criteria import Objective
 from mtbayes.data.sources import is_streamed
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.models import LogLik
 from mtbayes.solve.gradient import Training, finished, fit
 from mtbayes.solve.problem import Held, Problem
@@ -155,7 +156,7 @@ def path(
                 x,
                 y,
                 criterion,
-                key=jax.random.fold_in(key, i),
+                key=draws.child(key, i),
                 epochs=length,
                 start=start,
                 **options,

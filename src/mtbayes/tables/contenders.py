@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -24,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from mtbayes.criteria import Criterion
 from mtbayes.fitting.units import Features, Targets
 from mtbayes.likelihoods import Categorical, Gaussian
+from mtbayes.maths import draws
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import Particles
@@ -81,19 +81,19 @@ def network(members: int) -> Callable[[Split], Predicted]:
         x, y = features.apply(split.x), split.y if split.classes else targets.apply(split.y)
         order = np.random.default_rng(split.settings.seed).permutation(len(y))
         stops, learns = np.split(order, [max(1, round(_STOPS * len(y)))])
-        key = jax.random.key(split.settings.seed)
+        key = draws.key(split.settings.seed)
         state = fit(
             model,
             x[learns],
             y[learns],
             Criterion(1, 1.0, math.inf),
-            key=jax.random.fold_in(key, 0),
+            key=draws.child(key, 0),
             posterior=posterior,
             epochs=split.settings.epochs or _epochs(len(learns)),
             batch_size=_BATCH,
             held_out=(x[stops], y[stops]),
         ).state
-        drawn = jax.random.fold_in(key, 1)
+        drawn = draws.child(key, 1)
         found = predictive(model, posterior, state, features.apply(split.x_test), key=drawn)
         if split.classes:
             return dict(zip(_names(split.classes), found.probs.T, strict=True))

@@ -1,0 +1,53 @@
+"""Keys and random numbers outside of compiled programs: made by NumPy, so that none is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mtbayes.types import Array
+
+
+def key(seed: int) -> Array:
+    """The same as `jax.random.key`.
+
+    >>> bool(key(7) == jax.random.key(7))
+    True
+    """
+    words = np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+    return jax.random.wrap_key_data(words, impl="threefry2x32")
+
+
+def child(parent: Array, *path: int) -> Array:
+    """One of a key's children, of its children and so on; `jax.random.fold_in` without a program.
+
+    >>> len({str(jax.random.key_data(child(key(0), i))) for i in range(100)})
+    100
+    """
+    words = np.asarray(jax.random.key_data(parent))
+    made = np.random.SeedSequence(words.ravel().tolist(), spawn_key=path)
+    return jax.random.wrap_key_data(
+        made.generate_state(words.size).reshape(words.shape), impl=jax.random.key_impl(parent)
+    )
+
+
+def generator(parent: Array) -> np.random.Generator:
+    """NumPy's generator that follows from a JAX key.
+
+    >>> one, two = (generator(key(3)).integers(1000) for _ in range(2))
+    >>> bool(one == two)
+    True
+    """
+    return np.random.default_rng(np.asarray(jax.random.key_data(parent)).ravel().tolist())
+
+
+def normals(parent: Array, shape: tuple[int, ...]) -> Any:
+    """Standard normal numbers in JAX's precision.
+
+    >>> normals(key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return generator(parent).standard_normal(shape, np.dtype(jnp.result_type(float)))
