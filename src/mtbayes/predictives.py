@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jax.scipy.special import entr
 from scipy.special import entr as entr_double
 from scipy.special import log_softmax, logsumexp, ndtr, ndtri, softmax
@@ -52,9 +53,9 @@ class ClassPredictive(NamedTuple):
     @classmethod
     def of_members(cls, log_probs: Array) -> ClassPredictive:
         """From the members' log probabilities [S, n, C]."""
-        in_jax = namespace(log_probs) is jnp
-        total: Array = (jax.nn.logsumexp if in_jax else logsumexp)(log_probs, axis=0)
-        doubt: Array = entr(jnp.exp(log_probs)) if in_jax else entr_double(np.exp(log_probs))
+        xp: Any = namespace(log_probs)
+        total: Any = (jax.nn if xp is jnp else scipy.special).logsumexp(log_probs, axis=0)
+        doubt: Any = (entr if xp is jnp else entr_double)(xp.exp(log_probs))
         return cls(total - np.log(len(log_probs)), doubt.sum(axis=-1).mean(axis=0))
 
     @classmethod

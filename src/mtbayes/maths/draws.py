@@ -17,7 +17,7 @@ def key(seed: int) -> Array:
     >>> bool(key(7) == jax.random.key(7))
     True
     """
-    words = np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+    words: Array = np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
@@ -29,9 +29,8 @@ def child(parent: Array, *path: int) -> Array:
     """
     words = np.asarray(jax.random.key_data(parent))
     made = np.random.SeedSequence(words.ravel().tolist(), spawn_key=path)
-    return jax.random.wrap_key_data(
-        made.generate_state(words.size).reshape(words.shape), impl=jax.random.key_impl(parent)
-    )
+    own: Array = made.generate_state(words.size).reshape(words.shape)
+    return jax.random.wrap_key_data(own, impl=jax.random.key_impl(parent))
 
 
 def generator(parent: Array) -> np.random.Generator:
