@@ -114,7 +114,7 @@ class Factors(NamedTuple):
         for w, f in zip(self.weights, self.factors, strict=True):
             whole = f.before[:, :, None] * w * f.after[:, None, :]
             parts += [whole.reshape(len(whole), -1), f.bias]
-        return jnp.concatenate([*parts, self.own], axis=1)
+        return namespace(self.own).concatenate([*parts, self.own], axis=1)
 
     def part(self, start: int, size: int) -> Array:
         """A slice of each member: what lies behind the maps, or of whole members."""
