@@ -69,7 +69,7 @@ def log_lik(model, *arguments):
 
 
 def losses(posterior, state, criterion):
-    settings = Settings(NET, posterior, criterion.template(), None, len(X), 1)
+    settings = Settings(NET, posterior, criterion.template(), None, len(X))
     numbers = tuple(jnp.asarray(v) for v in criterion.numbers())
     return row_losses(settings, state, X, Y, KEY, numbers, members=12)
 

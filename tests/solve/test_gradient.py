@@ -17,6 +17,7 @@ from scipy.stats import norm
 from mtbayes import Criterion, InvalidInput, fixed_point, objective
 from mtbayes.criteria import multi_sample_loss
 from mtbayes.likelihoods import Categorical, Gaussian
+from mtbayes.maths import draws
 from mtbayes.models import CustomModel, Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import Mixture, Particles, mean_field, prior
@@ -44,22 +45,20 @@ def double():
 def terms(model, criterion, posterior, state, x, y, noise=None, weight=None, p=None, key=KEY):
     """J of one full batch for the given random numbers."""
     n = len(x)
-    settings = Settings(model, posterior, criterion.template(), None, n, 1)
+    settings = Settings(model, posterior, criterion.template(), None, n)
     weight = np.ones(n) if weight is None else np.asarray(weight)
-    rows = Rows(jnp.asarray(x), jnp.asarray(y), jnp.asarray(weight / weight.sum()))
-    hyper = Hyper(
-        tuple(jnp.asarray(v) for v in criterion.numbers()),
-        jnp.asarray(criterion.regulariser_weight(weight.sum())),
-        jnp.asarray(0.1),
-        jnp.asarray(1.0),
-        p or prior(),
-    )
+    rows = Rows(np.asarray(x), np.asarray(y), weight / weight.sum())
+    numbers = tuple(np.asarray(v) for v in criterion.numbers())
+    strength = np.asarray(criterion.regulariser_weight(weight.sum()))
+    one = np.asarray(1.0)
+    hyper = Hyper(numbers, strength, np.asarray(0.1), one, one, p or prior())
     if noise is None:
-        noise = jax.random.normal(key, (settings.plan.size,))
+        noise = draws.normals(key, (settings.plan.size,))
     return compiled(settings, state, rows, noise, KEY, hyper)
 
 
 compiled = jax.jit(estimate, static_argnums=0)
+sampled_loss = jax.jit(multi_sample_loss, static_argnums=1)
 
 # What J is.
 
@@ -68,7 +67,7 @@ def test_m_1_t_1_is_the_elbo(double):
     """Negative ELBO a row, written out: mean NLL of the drawn network plus KL/n."""
     posterior = mean_field()
     state = posterior.init(KEY, LINE)
-    settings = Settings(LINE, posterior, Criterion(1, 1.0).template(), None, len(X), 1)
+    settings = Settings(LINE, posterior, Criterion(1, 1.0).template(), None, len(X))
     noise = jax.random.normal(jax.random.key(3), (settings.plan.size,))
     ours = terms(LINE, Criterion(1, 1.0), posterior, state, X, Y, noise)
     mean, std = np.asarray(state.mean[0]), np.exp(np.asarray(state.log_std[0]))
@@ -129,35 +128,35 @@ def test_gradient_against_finite_differences(double, posterior, t_p):
     leaves, tree = jax.tree.flatten(state)
     rng = np.random.default_rng(1)
     for _ in range(3):
-        direction = tree.unflatten([jnp.asarray(rng.standard_normal(v.shape)) for v in leaves])
+        direction = tree.unflatten([rng.standard_normal(v.shape) for v in leaves])
         ahead, behind = (
             value(jax.tree.map(lambda s, d, h=h: s + h * d, state, direction))
             for h in (1e-5, -1e-5)
         )
         expected = sum(
-            float(jnp.sum(g * d))
+            float(np.sum(np.asarray(g) * d))
             for g, d in zip(jax.tree.leaves(gradient), jax.tree.leaves(direction), strict=True)
         )
         assert float(ahead - behind) / 2e-5 == pytest.approx(expected, rel=1e-6)
 
 
 def test_loss_falls_with_m_and_meets_infinity(double):
-    log_lik = jnp.asarray(np.random.default_rng(0).normal(-3, 2, (240, 5)))
+    log_lik = np.random.default_rng(0).normal(-3, 2, (240, 5))
     for t in (1.0, 0.5, 0.1):
-        losses = [np.asarray(multi_sample_loss(log_lik, m, t)) for m in (1, 2, 8, 240)]
+        losses = [np.asarray(sampled_loss(log_lik, m, t)) for m in (1, 2, 8, 240)]
         for larger, smaller in pairwise(losses):
             assert np.all(larger > smaller)
-        whole = np.asarray(multi_sample_loss(log_lik, np.inf, t))
+        whole = np.asarray(sampled_loss(log_lik, np.inf, t))
         np.testing.assert_allclose(losses[-1], whole, rtol=1e-12)
-    linear = [np.asarray(multi_sample_loss(log_lik, m, 0.0)) for m in (1, 240)]
+    linear = [np.asarray(sampled_loss(log_lik, m, 0.0)) for m in (1, 240)]
     np.testing.assert_allclose(*linear, rtol=1e-12)
 
 
 def test_order_of_members_is_irrelevant(double):
-    log_lik = jnp.asarray(np.random.default_rng(0).normal(-3, 2, (6, 5)))
+    log_lik = np.random.default_rng(0).normal(-3, 2, (6, 5))
     shuffled = log_lik[np.array([3, 0, 5, 1, 4, 2])]
     np.testing.assert_allclose(
-        multi_sample_loss(log_lik, 6, 0.3), multi_sample_loss(shuffled, 6, 0.3), rtol=1e-13
+        sampled_loss(log_lik, 6, 0.3), sampled_loss(shuffled, 6, 0.3), rtol=1e-13
     )
 
 
@@ -175,7 +174,7 @@ def test_minibatches_average_to_the_whole(double, n):
     state = training.start.posterior
     whole = terms(NET, criterion, posterior, state, X[:n], LABELS[:n], weight=weight)
     rows, found = training.feed.rows, []
-    for picked in np.asarray(training.feed.order(0))[: training.settings.batches]:
+    for picked in np.asarray(training.feed.order(0))[: training.schedule.batches]:
         w = np.where(picked < 0, 0, np.asarray(rows.weight)[picked])
         batch = Rows(rows.x[picked], rows.y[picked], jnp.asarray(w))
         found.append(
@@ -199,11 +198,11 @@ def test_both_ways_to_draw_estimate_the_same_j(double):
     model = Model(mlp((3, 4, 3)), Categorical(3))
     posterior = mean_field()
     state = posterior.init(KEY, model)
-    state = state._replace(log_std=jnp.full_like(state.log_std, np.log(0.6)))
+    state = state._replace(log_std=np.full_like(state.log_std, np.log(0.6)))
     criterion = Criterion(3, 0.5)
-    settings = Settings(model, posterior, criterion.template(), None, 8, 1)
+    settings = Settings(model, posterior, criterion.template(), None, 8)
     hyper = Training(Problem(model, criterion, Rows(X[:8], LABELS[:8], None)), KEY).hyper
-    rows = Rows(jnp.asarray(X[:8]), jnp.asarray(LABELS[:8]), jnp.full(8, 1 / 8))
+    rows = Rows(X[:8], LABELS[:8], np.full(8, 1 / 8))
 
     class Ways(Settings):
         forced = None
@@ -222,8 +221,9 @@ def test_both_ways_to_draw_estimate_the_same_j(double):
     for forced in ("rows", "weights"):
         ways = Ways(*settings)
         ways.forced = forced
-        noise = jax.random.normal(jax.random.key(5), (4000, ways.plan.size))
-        data = jax.vmap(lambda e, w=ways: estimate(w, state, rows, e, KEY, hyper).data)(noise)
+        noise = draws.normals(draws.key(5), (4000, ways.plan.size))
+        drawn = jax.vmap(lambda e, w=ways: estimate(w, state, rows, e, KEY, hyper).data)
+        data = np.asarray(jax.jit(drawn)(noise))
         means.append(float(data.mean()))
         errors.append(float(data.std()) / np.sqrt(4000))
     assert abs(means[0] - means[1]) < 5 * np.hypot(*errors)
@@ -235,7 +235,7 @@ def test_mixture_divergence_bounds_the_true_one(double, t_p):
     """One parameter, two components, by quadrature."""
     posterior = Mixture(2)
     mean, std = np.array([[-1.0], [2.0]]), np.array([[0.5], [0.8]])
-    state = type(posterior.init(KEY, LINE))(jnp.asarray(mean), jnp.log(jnp.asarray(std)))
+    state = type(posterior.init(KEY, LINE))(np.asarray(mean), np.log(std))
     ours = float(posterior.divergence(state, prior(0.3, 2.0), t_p))
     grid = np.linspace(-20, 20, 40001)
     q = 0.5 * (norm.pdf(grid, -1, 0.5) + norm.pdf(grid, 2, 0.8))
@@ -363,7 +363,7 @@ def test_path_reaches_the_objective_of_separate_fits():
     assert sum(s.status.steps for s in walked) <= 3 * epochs
     for criterion, solution in zip(criteria[1::3], walked[1::3], strict=True):
         alone = fit(NET, X, LABELS, criterion, key=KEY, epochs=epochs)
-        settings = Settings(NET, mean_field(), criterion.template(), None, 60, 1)
+        settings = Settings(NET, mean_field(), criterion.template(), None, 60)
         values = []
         for state in (solution.state, alone.state):
             losses = row_losses(

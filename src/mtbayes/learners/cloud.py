@@ -177,7 +177,7 @@ class CloudLearner:
         # Chunks of one length for all fits of the path, so that one compiled program serves them.
         _, second, chunk = Legs.of(problem.epochs)
         lengths = [chunk * max(2, round(problem.epochs / chunk)), *[second] * (len(path) - 1)]
-        x = np.asarray(held.x.x)
+        x = held.x.rows[0]
         state = _start(self.inner.posterior.components, x, held.weight, key)
         found: list[Solution] = []
         for i, (t, epochs) in enumerate(zip(path[::-1], lengths, strict=True)):

@@ -171,7 +171,7 @@ class NetworkLearner:
             here = place.part(i / len(which), 1 / len(which))
             rows = prepared._replace(weight=np.where(fold == k, 0.0, prepared.weight))
             states = self._fold(rows, k, path, own, here)
-            x = np.asarray(prepared.x.x)[fold == k]
+            x = prepared.x.rows[0][fold == k]
             parts.append([self.predictive(s, x, own, _FEW_MEMBERS) for s in states])
         asked = fold[np.isin(fold, which)]
         return [in_order(list(each), asked) for each in zip(*parts, strict=True)]
@@ -245,7 +245,7 @@ class NetworkLearner:
         self, state: Any, prepared: Rows, fold: Array, left_out: Array, key: Array
     ) -> Any:
         """The predictive of every row by the modes that have not seen it."""
-        x, parts, state = np.asarray(prepared.x.x), [], jax.tree.map(np.asarray, state)
+        x, parts, state = prepared.x.rows[0], [], jax.tree.map(np.asarray, state)
         for k in range(int(fold.max()) + 1):
             some = jax.tree.map(lambda v, k=k: v[left_out == k], state)
             family: Any = type(self.posterior)

@@ -27,7 +27,7 @@ from mtbayes.solve.checkpoint import describe
 from mtbayes.solve.checks import checked_rows
 from mtbayes.solve.devices import Devices
 from mtbayes.solve.problem import Held, Problem
-from mtbayes.solve.program import Hyper, Settings, State, program, streamed
+from mtbayes.solve.program import Hyper, Settings, State, few_steps, program, streamed
 from mtbayes.types import Array, FloatArray, Rows
 
 STEPS = 500
@@ -97,19 +97,24 @@ class Resident:
         self.mesh: Any = None
         share = (weights / total).astype(jnp.result_type(float))
         trusted = problem.rows.trusted
-        certain = None if trusted is None else jax.device_put(trusted)
-        self.rows = Rows(held.x, held.y, jax.device_put(share), certain)
+        certain = None if trusted is None else jax.device_put(_widened(trusted, len(held.x)))
+        self.rows = Rows(held.x, held.y, jax.device_put(_widened(share, len(held.x))), certain)
 
     def chunks(self, first: int) -> Iterator[Any]:
         """What `advance` takes, for each chunk from `first` on."""
         for chunk in range(first, self.schedule.chunks):
-            yield self.order(chunk)
+            yield self.ordered(chunk)
 
     def advance(
         self, settings: Settings, state: State, given: Any, key: Array, hyper: Hyper
     ) -> tuple[State, Any, Array]:
         """The steps of a chunk."""
-        return program(settings)(state, self.rows, given, key, hyper)
+        return program(settings)(state, self.rows, *given, key, hyper)
+
+    def ordered(self, chunk: int) -> tuple[Array, int]:
+        """`order`, in one of a few shapes, and how many steps it has."""
+        order = self.order(chunk)
+        return _widened(order, few_steps(len(order)), -1), len(order)
 
     def order(self, chunk: int) -> Array:
         """Row numbers of a chunk, [steps, batch]; -1 pads the last batch of each epoch."""
@@ -229,11 +234,10 @@ class Streamed:
 
     def _batched(self, block: Rows, steps: int) -> Rows:
         """Rows of a lane as [steps, rows, ...]; missing ones weigh 0."""
-        short = steps * self.each - len(block.y)
+        size = steps * self.each
         x, y = self._checked(block) if len(block.y) else block[:2]
         weight = (block.weight / self.total).astype(jnp.result_type(float))
-        if short:
-            x, y, weight = (_padded(values, short) for values in (x, y, weight))
+        x, y, weight = (_widened(values, size) for values in (x, y, weight))
         return Rows(*(v.reshape(steps, self.each, *v.shape[1:]) for v in (x, y, weight)))
 
     def _checked(self, block: Rows) -> tuple[Any, Any]:
@@ -279,8 +283,9 @@ def check_size(size: int, lanes: int, devices: Devices) -> None:
 
 
 def _size(batch_size: int, rows: int, shares: int) -> int:
-    """Rows a step: no more than there are, but as many for each share."""
-    return min(batch_size, shares * -(-rows // shares))
+    """Rows a step: hardly more than there are, as many for each share; one of a few sizes."""
+    unit = math.lcm(shares, 16)
+    return min(batch_size, unit * -(-rows // unit))
 
 
 def _streamed(
@@ -296,5 +301,9 @@ def _joined(parts: list[Rows], axis: int) -> Rows:
     return jax.tree.map(lambda *each: np.concatenate(each, axis), *parts)
 
 
-def _padded(values: Array, count: int) -> Array:
-    return np.concatenate([values, np.zeros((count, *values.shape[1:]), values.dtype)])
+def _widened(values: Array, size: int, by: int = 0) -> Array:
+    """With more rows of one value, up to a size."""
+    if len(values) == size:
+        return values
+    more = np.full((size - len(values), *np.shape(values)[1:]), by, values.dtype)
+    return np.concatenate([values, more])

@@ -132,7 +132,6 @@ class Training:
             criterion.template(),
             problem.optimiser,
             self.feed.size,
-            self.schedule.batches,
             self.feed.mesh,
         )
         check_split(self.settings.members, self.feed.mesh)
@@ -141,6 +140,7 @@ class Training:
             tuple(kind(v) for v in criterion.numbers()),
             kind(criterion.regulariser_weight(self.feed.total)),
             kind(problem.learning_rate),
+            kind(self.schedule.batches),
             kind(problem.epochs * self.schedule.batches),
             problem.prior,
         )

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import numpy as np
 import optax
 
 from mtbayes import _check
@@ -19,22 +20,50 @@ from mtbayes.solve.checkpoint import describe
 from mtbayes.solve.checks import check_groups, check_parts, check_start, checked_rows
 from mtbayes.types import Array, Rows
 
+_FEW_ROWS = 4096
+
+
+def few_sizes(rows: int) -> int:
+    """Room for so many rows: a power of 2, or of many rows a multiple of 4,096.
+
+    Numbers of rows that are alike share compiled programs so.
+
+    >>> few_sizes(60), few_sizes(569), few_sizes(20_000)
+    (64, 1024, 20480)
+    """
+    if rows <= _FEW_ROWS:
+        return max(64, 1 << (rows - 1).bit_length())
+    return _FEW_ROWS * -(-rows // _FEW_ROWS)
+
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Checked rows on the device, where many fits find them: they are uploaded once."""
+    """Checked rows on the device, where many fits find them: they are uploaded once.
+
+    x, y: with rows behind the last that are never picked, up to one of `few_sizes`
+    count: of the rows
+    """
 
     x: Array
     y: Array
+    count: int
 
     @classmethod
     def of(cls, model: LogLik, x: Any, y: Any) -> Held:
         """Rows that a model can take."""
-        x, y = checked_rows(model, x, y)
-        return cls(*jax.device_put((x, y)))
+        x, y = (np.asarray(v) for v in checked_rows(model, x, y))
+        room = few_sizes(len(x)) - len(x)
+        wide = [np.concatenate([v, np.zeros((room, *v.shape[1:]), v.dtype)]) for v in (x, y)]
+        on_device: Any = jax.device_put(wide)
+        return cls(on_device[0], on_device[1], len(x))
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.count
+
+    @property
+    def rows(self) -> tuple[Any, Any]:
+        """x and y without what is behind the last row, as NumPy's."""
+        return np.asarray(self.x)[: self.count], np.asarray(self.y)[: self.count]
 
     @cached_property
     def digest(self) -> str:

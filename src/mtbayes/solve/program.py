@@ -47,7 +47,10 @@ class Hyper(NamedTuple):
     numbers: tuple[Array, ...]
     strength: Array
     rate: Array
+    batches: Array
+    """Steps an epoch."""
     steps: Array
+    """Of the whole fit."""
     prior: Prior
 
 
@@ -67,7 +70,6 @@ class Settings(NamedTuple):
     criterion: Objective
     optimiser: optax.GradientTransformation | None
     batch_size: int
-    batches: int
     mesh: Any = None
 
     @property
@@ -85,7 +87,7 @@ class Settings(NamedTuple):
 def estimate(
     settings: Settings, state: Any, rows: Rows, normals: Array, key: Array, hyper: Hyper
 ) -> Terms:
-    """J estimated, without bias, from one minibatch out of `settings.batches`.
+    """J estimated, without bias, from one minibatch out of `hyper.batches`.
 
     The mean over the minibatches of an epoch is J on all rows, since each estimate is
     batches · Σ_i weight_i R_i with weights that sum to 1 over all rows; padding weighs 0.
@@ -102,11 +104,11 @@ def estimate(
     if rows.trusted is not None:  # a target that is certain is learned as at t = 1
         numbers = (jnp.where(rows.trusted, 1.0, numbers[0]), *numbers[1:])
     if rows.weight.ndim == 1:
-        data = settings.batches * jnp.sum(rows.weight * criterion.rows(log_lik, integral, *numbers))
+        data = hyper.batches * jnp.sum(rows.weight * criterion.rows(log_lik, integral, *numbers))
     else:  # each mode has its own weights of the rows; its members follow each other
         own = log_lik.reshape(settings.posterior.components, -1, log_lik.shape[1])
         losses = jax.vmap(lambda some: criterion.rows(some, None, *numbers))(own)
-        data = settings.batches * jnp.mean(jnp.sum(rows.weight.T * losses, axis=1))
+        data = hyper.batches * jnp.mean(jnp.sum(rows.weight.T * losses, axis=1))
     divergence = settings.posterior.divergence(state, hyper.prior, criterion.t_p)
     return Terms(data + hyper.strength * divergence, data, divergence)
 
@@ -140,8 +142,9 @@ def streamed(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
     def run(state: State, batches: Rows, key: Array, hyper: Hyper) -> tuple[State, Terms, Array]:
         key = jax.random.wrap_key_data(key)
         kind = batches.weight.dtype
+        count = len(batches.weight)
         return _steps(
-            settings, state, batches, lambda b: b._replace(x=b.x.astype(kind)), key, hyper
+            settings, state, batches, count, lambda b: b._replace(x=b.x.astype(kind)), key, hyper
         )
 
     everywhere = None if settings.mesh is None else NamedSharding(settings.mesh, PartitionSpec())
@@ -149,9 +152,18 @@ def streamed(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
 
 
 def chunk(
-    settings: Settings, state: State, rows: Rows, order: Array, key: Array, hyper: Hyper
+    settings: Settings,
+    state: State,
+    rows: Rows,
+    order: Array,
+    count: Array,
+    key: Array,
+    hyper: Hyper,
 ) -> tuple[State, Terms, Array]:
-    """Steps through `order`[steps, batch]: new state, mean terms, whether all is finite."""
+    """The first steps through `order`[steps, batch]: new state, mean terms, whether it is finite.
+
+    count: how many steps; what follows in `order` makes its shape one of a few
+    """
 
     def batch(picked: Array) -> Rows:
         padding = jnp.expand_dims(picked < 0, tuple(range(1, rows.weight.ndim)))
@@ -159,28 +171,28 @@ def chunk(
         trusted = None if rows.trusted is None else rows.trusted[picked]
         return Rows(rows.x[picked], rows.y[picked], weight, trusted)
 
-    return _steps(settings, state, order, batch, key, hyper)
+    return _steps(settings, state, order, count, batch, key, hyper)
 
 
 def _steps(
     settings: Settings,
     state: State,
     inputs: Any,
+    count: Any,
     batch: Callable[[Any], Rows],
     key: Array,
     hyper: Hyper,
 ) -> tuple[State, Terms, Array]:
-    """A step for each of `inputs`[steps, ...], of which `batch` makes its rows."""
-    steps = jax.tree.leaves(inputs)[0].shape[0]
-    pool, places = _normals(settings, steps, key, state)
+    """A step for each of the first `count` of `inputs`, of which `batch` makes its rows."""
+    pool, places = _normals(settings, few_steps(len(jax.tree.leaves(inputs)[0])), key, state)
     rule = settings.optimiser if settings.optimiser is not None else _ADAM
 
-    def step(state: State, at: tuple[Any, Array]) -> tuple[State, Terms]:
-        given, place = at
+    def step(i: Array, so_far: tuple[State, Terms]) -> tuple[State, Terms]:
+        state, sums = so_far
         normals = (
-            jax.lax.dynamic_slice(pool, (place,), (settings.plan.size,)) if len(pool) else pool
+            jax.lax.dynamic_slice(pool, (places[i],), (settings.plan.size,)) if len(pool) else pool
         )
-        rows = batch(given)
+        rows = batch(jax.tree.map(lambda v: v[i], inputs))
         grouping = jax.random.fold_in(key, state.step)
 
         def loss(posterior: Any) -> tuple[Array, Terms]:
@@ -193,14 +205,26 @@ def _steps(
             rate = 0.5 * hyper.rate * (1 + jnp.cos(jnp.pi * state.step / hyper.steps))
             change = jax.tree.map(lambda c: -rate * c, change)
         moved = optax.apply_updates(state.posterior, change)
-        return State(moved, optimiser, state.step + 1), terms
+        sums = Terms(*(a + b for a, b in zip(sums, terms, strict=True)))
+        return State(moved, optimiser, state.step + 1), sums
 
-    state, terms = jax.lax.scan(step, state, (inputs, places))
-    mean = Terms(*(jnp.mean(v) for v in terms))
+    none = Terms(*(jnp.zeros((), hyper.rate.dtype) for _ in Terms._fields))
+    state, sums = jax.lax.fori_loop(0, count, step, (state, none))
+    mean = Terms(*(v / count for v in sums))
     sound = jnp.isfinite(mean.loss) & jnp.all(
         jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state.posterior)])
     )
     return state, mean, sound
+
+
+def few_steps(steps: int) -> int:
+    """Room for so many steps: 4, 5, 6 or 7 times a power of 2, at least 16.
+
+    >>> [few_steps(n) for n in (1, 20, 81, 500)]
+    [16, 20, 96, 512]
+    """
+    unit = 1 << max(2, (steps - 1).bit_length() - 3)
+    return max(16, unit * -(-steps // unit))
 
 
 def _split(settings: Settings, log_lik: Array) -> Array:

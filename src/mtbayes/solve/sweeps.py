@@ -88,9 +88,9 @@ def _side_by_side(group: list[Training]) -> list[Solution]:
     ends = np.full(len(group), first.schedule.chunks)
     feeds: list[Any] = [g.feed for g in group]
     for i in range(first.schedule.chunks):
-        order = jnp.stack([feed.order(i) for feed in feeds])
+        orders, counts = zip(*(feed.ordered(i) for feed in feeds), strict=True)
         key = jnp.stack([first.schedule.key(g.member_key, i) for g in group])
-        new, terms, sound = run(state, feeds[0].rows, order, key, hyper)
+        new, terms, sound = run(state, feeds[0].rows, np.stack(orders), counts[0], key, hyper)
         ends = np.where(np.asarray(sound), ends, np.minimum(ends, i))
         alive = jnp.asarray(ends > i)
         state = jax.tree.map(partial(_where, alive), new, state)
@@ -115,7 +115,7 @@ def _stacked(trees: list[Any]) -> Any:
 
 @lru_cache(maxsize=64)
 def _program(settings: Settings) -> Any:
-    return jax.jit(jax.vmap(partial(chunk, settings), in_axes=(0, None, 0, 0, 0)))
+    return jax.jit(jax.vmap(partial(chunk, settings), in_axes=(0, None, 0, None, 0, 0)))
 
 
 def path(

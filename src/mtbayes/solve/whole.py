@@ -58,12 +58,12 @@ class _Downhill(NamedTuple):
     def of(cls, problem: Problem) -> _Downhill:
         x, y, weight, trusted = problem.rows
         held = x if isinstance(x, Held) else Held.of(problem.model, x, y)
-        known, k = np.asarray(held.x), problem.posterior.components
+        (known, targets), k = held.rows, problem.posterior.components
         weights = np.broadcast_to(_check.row_weights(weight, len(held), k).T, (k, len(held)))
         total = weights.sum(axis=1)
         rows = Rows(
             np.concatenate([known, np.ones((len(known), 1), known.dtype)], axis=1),
-            np.asarray(held.y),
+            targets,
             weights / total[:, None],
             trusted,
         )
