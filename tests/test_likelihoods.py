@@ -217,14 +217,14 @@ def test_slopes_are_those_of_log_lik(likelihood, own):
     rng = np.random.default_rng(1)
     outputs, extra = rng.normal(size=(2, 5, likelihood.outputs)), rng.normal(size=(2, own))
     y = np.array([0, 2, 1, 1, 0])
+
+    def total(outputs, extra):
+        return likelihood.log_lik(outputs, extra, y).sum()
+
     with jax.enable_x64(True):
-        log_lik = likelihood.log_lik(jnp.asarray(outputs), jnp.asarray(extra), y)
-        by_outputs = jax.grad(lambda o: likelihood.log_lik(o, jnp.asarray(extra), y).sum())(
-            jnp.asarray(outputs)
-        )
-        by_own = jax.jacobian(lambda e: likelihood.log_lik(jnp.asarray(outputs), e, y))(
-            jnp.asarray(extra)
-        )
+        log_lik = jax.jit(likelihood.log_lik)(outputs, extra, y)
+        by_outputs = jax.jit(jax.grad(total))(outputs, extra)
+        by_own = jax.jit(jax.jacobian(lambda e: likelihood.log_lik(outputs, e, y)))(extra)
     found, found_by_outputs, found_by_own = likelihood.slopes(outputs, extra, y)
     np.testing.assert_allclose(found, log_lik, rtol=1e-10)
     np.testing.assert_allclose(found_by_outputs, by_outputs, rtol=1e-9, atol=1e-12)

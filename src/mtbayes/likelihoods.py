@@ -193,7 +193,7 @@ class Gaussian:
 
     def moments(self, outputs: Array, own: Array) -> tuple[Array, Array]:
         """Mean and standard deviation, each [S, n]."""
-        mean, xp = outputs[..., 0], namespace(outputs)
+        mean, xp = outputs[..., 0], namespace(outputs, own)
         if isinstance(self.std, str):
             raw = outputs[..., 1] if self.std == "by_input" else own
             std = xp.broadcast_to(self.floor + xp.logaddexp(raw, 0.0), mean.shape)
