@@ -18,6 +18,7 @@ from scipy.special import entr, expit, log_expit, log_softmax, logit, logsumexp
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import FACTOR_SPREAD
+from mtbayes.laws.quality import Heard, Quality
 from mtbayes.laws.skill import Skill, learned
 from mtbayes.types import Array, FloatArray
 
@@ -150,12 +151,32 @@ class Annotators:
         """The true class of rows by their predictive and their votes."""
         return _Said.of(self, log_probs, votes).truth(self, log_probs, votes)
 
-    def right(self, log_probs: FloatArray, truth: Truth) -> FloatArray:
-        """Probability that a label of each person is right, over all rows, [A]."""
-        of_class = np.diagonal(self.skill.mean, axis1=1, axis2=2)
-        own = (truth.probs - self.lured * truth.hard).mean(axis=0)
-        followed = self.lured * truth.hard * self.suggestion(log_probs)
-        return np.asarray(of_class @ own + followed.sum(axis=1).mean())
+    def quality(self, log_probs: FloatArray, votes: Votes) -> Quality:
+        """How often the next label of each person is right, of any row."""
+        log_lik = self.heard(log_probs, votes).log_lik(votes.who, votes.people)
+        found = Quality.of(log_lik, 1 / votes.classes)
+        hard = self.truth(log_probs, votes).hard
+        followed = np.sum(self.lured * hard * self.suggestion(log_probs)) / votes.rows
+        return found._replace(
+            shares=found.shares * (1 - self.lured * hard.sum() / votes.rows) + followed
+        )
+
+    def heard(self, log_probs: FloatArray, votes: Votes) -> Heard:
+        """How likely each label is by what its row's features and other labels say."""
+        said = _Said.of(self, log_probs, votes)
+        truth = said.truth(self, log_probs, votes)
+        own = (truth.probs - truth.hard)[votes.row] / np.exp(said.plain)
+        hit = np.arange(votes.classes) == votes.label[:, None]
+        anyhow: FloatArray | float = 0.0
+        if said.hard is not None:
+            hard = truth.hard[votes.row] / np.exp(said.hard)
+            own = own + (1 - self.lured) * hard
+            lure = self.lured * self.suggestion(log_probs)[votes.row, votes.label]
+            anyhow = lure * hard.sum(axis=1)
+        skill = self.skill.mean
+        missed = 1 - np.diagonal(skill, axis1=1, axis2=2)
+        among_wrong = skill[votes.who, :, votes.label] / np.maximum(missed[votes.who], 1e-9)
+        return Heard(own[hit], np.where(hit, 0.0, own * among_wrong).sum(axis=1), anyhow)
 
     def answers(self, log_probs: FloatArray, truth: Truth, who: int) -> FloatArray:
         """p(given | true) of a person in each row as far as it is known, [n, C, C]."""
