@@ -66,6 +66,15 @@ class Votes(NamedTuple):
         np.add.at(found, (self.row, self.label), 1.0)
         return found
 
+    def of_rows(self, some: Array) -> Votes:
+        """The labels of some rows, counted anew in their order."""
+        place = np.full(self.rows, -1)
+        place[some] = np.arange(len(some))
+        kept = place[self.row] >= 0
+        return self._replace(
+            row=place[self.row[kept]], who=self.who[kept], label=self.label[kept], rows=len(some)
+        )
+
     @property
     def shares(self) -> FloatArray:
         """Of the classes among all labels, rows counted alike, [C]; none is 0."""
@@ -205,12 +214,14 @@ class _Said(NamedTuple):
 
     @classmethod
     def of(cls, law: Annotators, log_probs: FloatArray, votes: Votes) -> _Said:
-        plain = law.skill.logs[votes.who, :, votes.label]
-        plain = np.log((1 - _SLIP) * np.exp(plain) + _SLIP / votes.classes)
+        share = (1 - _SLIP) * np.exp(law.skill.logs) + _SLIP / votes.classes
+        by_label = votes.who * votes.classes + votes.label
+        share = share.transpose(0, 2, 1).reshape(-1, votes.classes)
+        plain = np.log(share)[by_label]
         if not law.lured:
             return cls(plain, None, None)
         lure = law.lured * law.suggestion(log_probs)[votes.row, votes.label][:, None]
-        either = (1 - law.lured) * np.exp(plain) + lure
+        either = (1 - law.lured) * share[by_label] + lure
         return cls(plain, np.log(either), lure / either)
 
     def truth(self, law: Annotators, log_probs: FloatArray, votes: Votes) -> Truth:
