@@ -506,8 +506,8 @@ def told_people(records):
         "How good each annotator is: root mean square error and share of 95 % intervals that hold "
         "the truth.\n",
         "| settings | labels each | `right`: share of the labels given | covered | `quality`: of "
-        "labels to come | covered | Bayes' best, knowing the truth | share of right labels, knowing the "
-        "truth | CROWDLAB's quality |",
+        "labels to come | covered | Bayes' best, knowing the truth | share of right labels, "
+        "knowing the truth | CROWDLAB's quality |",
         "|" + "---|" * 9,
     ]
     few = [r for r in records if r["people"] == 50 and r["per row"] == [2, 2]]
