@@ -39,6 +39,16 @@ class People(NamedTuple):
         """Whether there are any."""
         return any(option is not None for option in self)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The same as options of a command.
+
+        >>> People("rater_*", None, None).words
+        ('--annotators', 'rater_*')
+        """
+        pairs = ((f"--{name}", value) for name, value in self._asdict().items())
+        return tuple(str(word) for pair in pairs if pair[1] is not None for word in pair)
+
     def check(self, target: str | None) -> None:
         """Refuse options that do not go together."""
         if not self.given:
