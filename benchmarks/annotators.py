@@ -288,7 +288,7 @@ def asking(path, step=80, steps=5):
 
     people = 10
     for name in ("digits", "segment"):
-        for seed in (1,):
+        for seed in (100,):
             x, y = table(name, 400)
             n, classes = len(y), int(y.max()) + 1
             rng = np.random.default_rng(seed)
