@@ -119,6 +119,8 @@ def test_audit_judges_the_consensus(files):
     probability = [float(row["probability"]) for row in rows]
     assert probability == sorted(probability, reverse=True)
     assert {"given", "suggested", "p0", "p1", "p2"} <= set(rows[0])
+    said = " ".join(result.output.split())
+    assert f"mtbayes review {files['wide']} --annotators p0,p1,p2" in said.replace("- ", "-")
 
 
 @pytest.mark.slow

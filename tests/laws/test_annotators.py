@@ -50,14 +50,14 @@ def test_shares_of_right_labels_are_found():
     shares = [0.9, 0.8, 0.6, 0.45, 0.3]
     votes, _, log_probs = crowd(shares, 3, n=1000)
     law = Annotators.fit(log_probs, votes)
-    found = law.right(log_probs, law.truth(log_probs, votes))
+    found = law.quality(log_probs, votes).mean
     assert np.abs(found - shares).max() < 0.06
 
 
 def test_person_who_answers_the_opposite_is_understood():
     votes, truth, log_probs = crowd([0.9, 0.85, 0.05], 3, classes=2, known=0.3)
     law = Annotators.fit(log_probs, votes)
-    assert law.right(log_probs, law.truth(log_probs, votes))[2] < 0.15
+    assert law.quality(log_probs, votes).mean[2] < 0.15
     assert right(law.truth(log_probs, votes).probs, truth) > 0.9
 
 

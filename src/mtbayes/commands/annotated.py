@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mtbayes.commands.audited import beside
 from mtbayes.commands.learning import aloud, check_task, note_seen
+from mtbayes.commands.outputs import writer
 from mtbayes.commands.screen import BadUsage, Screen, usage
 from mtbayes.data.coder import cells_of
 from mtbayes.data.reading import Source, open_table
@@ -36,6 +38,16 @@ class People(NamedTuple):
     def given(self) -> bool:
         """Whether there are any."""
         return any(option is not None for option in self)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The same as options of a command.
+
+        >>> People("rater_*", None, None).words
+        ('--annotators', 'rater_*')
+        """
+        pairs = ((f"--{name}", value) for name, value in self._asdict().items())
+        return tuple(str(word) for pair in pairs if pair[1] is not None for word in pair)
 
     def check(self, target: str | None) -> None:
         """Refuse options that do not go together."""
@@ -94,6 +106,30 @@ def learn_people(
     if len(given.names) > 1:  # one person's labels are judged as they are
         rows = rows._replace(y=np.asarray(estimator.consensus_))
     return TableModel(estimator, schema, mark(rows)), rows._replace(table=table)
+
+
+def write_consensus(model: TableModel, rows: TableRows, path: Path, *, safe: bool = False) -> None:
+    """The rows of the file, each with its consensus before its cells."""
+    estimator = model.estimator
+    labels = np.bincount(_voices(estimator.crowd_).row, minlength=len(rows.y))
+    records = [
+        {
+            model.schema.target: value,
+            "consensus_probability": round(float(sure), 6),
+            "labels": int(count),
+        }
+        for value, sure, count in zip(
+            estimator.consensus_.tolist(), estimator.consensus_probability_, labels, strict=True
+        )
+    ]
+    with writer(path, safe=safe) as write:
+        for batch in beside(records, rows.table).to_batches(max_chunksize=2**16):
+            write(batch)
+
+
+def _voices(crowd: Any) -> Any:
+    """Who said what of which row."""
+    return crowd.votes if hasattr(crowd, "votes") else crowd.ratings
 
 
 def _said(source: Source, table: Any, people: People) -> tuple[list[Entry], list[str]]:

@@ -133,7 +133,10 @@ def audit(
                     model, rows, path, expect, show, influence=influence, safe=safe_cells
                 )
         review = None
-        if not (large or people.given or influence):
+        if people.given:
+            named = () if target is None else ("--target", target)
+            review = shlex.join((str(data), *people.words, *named))
+        elif not (large or influence):
             words = (str(data), "--target", str(target), "--model", str(path))
             review = shlex.join(words)
         _show(screen, found, path, expect, review)

@@ -56,7 +56,7 @@ def consensus(
     Example: mtbayes consensus photos.csv --annotators "rater_*" --ask 50
     """
     with Screen(quiet=quiet, as_json=as_json, debug=debug, stopped=GOES_ON) as screen:
-        from mtbayes.commands.annotated import People, learn_people
+        from mtbayes.commands.annotated import People, learn_people, write_consensus
         from mtbayes.commands.large import is_large
         from mtbayes.commands.learning import opened
         from mtbayes.tables.model import Settings
@@ -85,41 +85,13 @@ def consensus(
             learned, rows = learn_people(screen, source, said, target, task, settings, done)
             if kept is not None:
                 learned.save(kept)
-            _write_rows(learned, rows, path, safe_cells)
+            write_consensus(learned, rows, path, safe=safe_cells)
         told = people_of(learned.estimator)
         _write(told, about, safe_cells)
         questions = [] if asked is None else _questions(learned, rows, ask, said.row)
         if asked is not None:
             _write(questions, asked, safe_cells)
         _show(screen, learned, told, questions, show, path, about, asked)
-
-
-def _write_rows(model: TableModel, rows: TableRows, path: Path, safe: bool) -> None:
-    """The rows of the file, each with its consensus before its cells."""
-    import numpy as np
-
-    from mtbayes.commands.audited import beside
-
-    estimator = model.estimator
-    labels = np.bincount(_voices(estimator.crowd_).row, minlength=len(rows.y))
-    records = [
-        {
-            model.schema.target: value,
-            "consensus_probability": round(float(sure), 6),
-            "labels": int(count),
-        }
-        for value, sure, count in zip(
-            estimator.consensus_.tolist(), estimator.consensus_probability_, labels, strict=True
-        )
-    ]
-    with writer(path, safe=safe) as write:
-        for batch in beside(records, rows.table).to_batches(max_chunksize=2**16):
-            write(batch)
-
-
-def _voices(crowd: Any) -> Any:
-    """Who said what of which row."""
-    return crowd.votes if hasattr(crowd, "votes") else crowd.ratings
 
 
 def _questions(

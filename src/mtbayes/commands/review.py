@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtbayes.commands import options
-from mtbayes.commands.outputs import new_file
+from mtbayes.commands.outputs import new_file, stem, unfinished
 from mtbayes.commands.screen import STOPPED, BadUsage, Screen, usage
 
 if TYPE_CHECKING:
+    from mtbayes.commands.annotated import People
+    from mtbayes.data.reading import Source
     from mtbayes.reviewing import Review
     from mtbayes.reviewing.server import Server
+    from mtbayes.tables.model import Settings, TableModel
 
 
 def review(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="One file: CSV, TSV, Parquet or Feather.")
     ],
-    target: options.Target,
+    target: options.TargetOrNone = None,
     model: Annotated[
         Path | None,
         typer.Option(help="A model of these rows, or the CSV of `audit`; audited now if none."),
@@ -39,6 +42,10 @@ def review(
     out: Annotated[
         Path | None, options.out("The clean file; DATA's name with -clean if none.")
     ] = None,
+    annotators: options.AnnotatorColumns = None,
+    annotations: options.AnnotationsFile = None,
+    row: options.RowColumn = None,
+    classes: options.Classes = None,
     task: options.Task = None,
     learner: options.Learner = "auto",
     t: options.T = "auto",
@@ -55,10 +62,15 @@ def review(
     DATA.review.jsonl: stop with Ctrl-C, and the same command goes on. It learns from the
     decisions every 20 rows.
 
+    Where several people labelled each row, --annotators or --annotations takes the place of
+    --target. The consensus is written to DATA-consensus.csv and reviewed there, all labels of a row
+    beside it, and how good each annotator is.
+
     Example: mtbayes review houses.csv --target price
     """
     with Screen(quiet=quiet, as_json=False, debug=debug) as screen:
         _check_server()
+        from mtbayes.commands.annotated import CONSENSUS, People
         from mtbayes.commands.learning import aloud, check_task, opened
         from mtbayes.data.schema import check_target
         from mtbayes.reviewing import Review
@@ -71,42 +83,83 @@ def review(
         from mtbayes.tables.model import Settings
 
         check_task(task)
-        usage(Settings(t, m, epochs, seed, learner).check)
-        names = opened(screen, data).names
-        usage(check_target, names, target)
-        usage(check_images, names, images)
+        settings = Settings(t, m, epochs, seed, learner)
+        usage(settings.check)
+        people = People(annotators, annotations, row, classes)
+        known: Path | TableModel | None = model
+        people.check(target)
+        if people.given and model is not None:
+            raise BadUsage(
+                "--model must be left out beside --annotators and --annotations, got "
+                f"{str(model)!r}. Review the file that `mtbayes consensus` wrote beside it."
+            )
+        source = opened(screen, data)
+        data = Path(f"{stem(data)}-consensus.csv") if people.given else data
         clean = out or _beside(data)
-        usage(check_out, data, clean)
         own = exported(log_of(data))
+        if not people.given:
+            usage(check_target, source.names, target)
+            usage(check_images, source.names, images)
+            usage(check_out, data, clean)
         for path in Exported.beside(clean):
             if str(path.absolute()) not in own:
                 new_file(path, force)
-        with (
-            usage(bind, port) as bound,
-            closing(
-                Review(
-                    data,
-                    target,
-                    model=model,
-                    task=task,
-                    learner=learner,
-                    t=t,
-                    m=m,
-                    epochs=epochs,
-                    random_state=seed,
-                    top=top,
-                    verbose=screen.bars,
+        with usage(bind, port) as bound, ExitStack() as stack:
+            if people.given:
+                known = _consensus(screen, source, people, target, task, settings, data, force)
+                target = target or CONSENSUS
+                usage(check_images, opened(screen, data).names, images)
+            found = stack.enter_context(
+                closing(
+                    Review(
+                        data,
+                        str(target),
+                        model=known,
+                        task=task,
+                        learner=learner,
+                        t=t,
+                        m=m,
+                        epochs=epochs,
+                        random_state=seed,
+                        top=top,
+                        verbose=screen.bars,
+                    )
                 )
-            ) as found,
-        ):
+            )
             if found.missing:
                 screen.note(missing(data, found.missing, len(found.log.stack.holding())))
             if len(found) < found.file_rows:
                 gone = found.file_rows - len(found)
                 screen.note(f"{gone} rows without a readable {target!r} are not shown, and stay")
-            screen.line(aloud(found.schema, found.rows.y, guessed=task is None))
+            if not people.given:  # else it has been said
+                screen.line(aloud(found.schema, found.rows.y, guessed=task is None))
             server = Server(Views(found, images), clean, bound)
             _serve(screen, found, server, clean, browser=not no_browser)
+
+
+def _consensus(
+    screen: Screen,
+    source: Source,
+    people: People,
+    target: str | None,
+    task: str | None,
+    settings: Settings,
+    path: Path,
+    force: bool,
+) -> TableModel:
+    """Find the consensus of people and write it to a file; one that is under review stays."""
+    from mtbayes.commands.annotated import learn_people, write_consensus
+    from mtbayes.reviewing.session import log_of
+
+    stays = path.exists() and log_of(path).exists() and not force
+    if not stays:
+        new_file(path, force)
+    with unfinished(path, resume=False, force=True) as done:
+        model, rows = learn_people(screen, source, people, target, task, settings, done)
+        if not stays:
+            write_consensus(model, rows, path)
+    screen.line(f"Consensus: {path}")
+    return model
 
 
 def _check_server() -> None:

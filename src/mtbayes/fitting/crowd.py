@@ -27,7 +27,7 @@ LOOKS = 3
 """How often trees are asked before the estimator is."""
 TREES = 200
 _LEAF = 2
-_MANY = 5000  # rows, above which fewer trees do
+_MANY = 5000  # rows, above which fewer trees do, and as many tell whose predictive is best
 _UNSURE = 0.01  # share of what trees say that is spread over all classes
 _LEAST = 0.02  # weight of a row, whatever is open about it
 _BLOCK = 2**22  # numbers that are held at once while questions are weighed
@@ -130,13 +130,17 @@ class LabelCrowd:
     def _by_best(self, log_probs: FloatArray) -> LabelCrowd:
         """By the estimator, the trees or both, whichever explains the labels best."""
         both = np.logaddexp(log_probs, self.log_probs) - np.log(2)
-        found = []
-        for prior in (log_probs, both, self.log_probs):
-            law = Annotators.fit(prior, self.votes)
-            truth = law.truth(prior, self.votes)
-            own = replace(self, law=law, log_probs=prior, probs=truth.probs, hard=truth.hard)
-            found.append((float(truth.evidence.sum()), own))
-        return max(found, key=lambda pair: pair[0])[1]
+        rows = np.linspace(0, len(both) - 1, min(len(both), _MANY)).astype(int)
+        some = self.votes.of_rows(rows)
+
+        def evidence(prior: FloatArray) -> float:
+            law = Annotators.fit(prior[rows], some)
+            return float(law.truth(prior[rows], some).evidence.sum())
+
+        prior = max((log_probs, both, self.log_probs), key=evidence)
+        law = Annotators.fit(prior, self.votes)
+        truth = law.truth(prior, self.votes)
+        return replace(self, law=law, log_probs=prior, probs=truth.probs, hard=truth.hard)
 
     def _of_one(self, said: Judgement) -> LabelCrowd:
         """One person's labels, each wrong with the probability that the law of wrong labels has."""

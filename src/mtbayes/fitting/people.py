@@ -8,12 +8,12 @@ import numpy as np
 from scipy.stats import beta
 
 from mtbayes.laws.annotators import Annotators, Truth, Votes
+from mtbayes.laws.quality import SHARES, Quality
 from mtbayes.types import Array, FloatArray
 
-_LEVEL = 0.95
-_MOST = 3  # confusions that are told of each
+_TAILS = (0.025, 0.975)
 _TOGETHER = 3.0  # by which variances are larger as rows that look alike are judged alike
-_ALIKE = 15.0  # labels, at most, that being one of many tells of a person
+_MOST = 3  # confusions that are told of each
 _SEEN = 0.5  # wrong labels that must be expected before one is told
 
 GOOD, CHANCE, AGAINST = "better than chance", "no better than chance", "against"
@@ -60,13 +60,18 @@ def annotators(
     people = votes.people
     labels = np.bincount(votes.who, minlength=people)
     good = truth.probs[votes.row, votes.label]
-    right = np.bincount(votes.who, good, minlength=people) / labels
-    open_ = np.bincount(votes.who, good * (1 - good), minlength=people) / labels**2
-    quality = law.right(log_probs, truth)
-    seen = np.minimum(law.skill.right.sum(axis=1), labels + _ALIKE)
-    doubt = quality * (1 - quality) / (seen + 1) + open_ * (labels / (labels + 1)) ** 2
-    low, high = _interval(quality, doubt)
-    right_low, right_high = _interval(right, _TOGETHER * open_ + (0.25 / labels) ** 2)
+    hits = np.bincount(votes.who, good, minlength=people)
+    right = hits / labels
+    unsure = np.bincount(votes.who, good * (1 - good), minlength=people) / labels**2
+    if people > 1:
+        found = law.quality(log_probs, votes)
+    else:  # judged by the law of wrong labels
+        sure = hits[:, None] * np.log(SHARES) + (labels - hits)[:, None] * np.log1p(-SHARES)
+        found = Quality.of(sure, 1 / votes.classes)
+    quality, variance = found.mean, found.variance
+    own = np.minimum(labels * variance / (quality * (1 - quality)), 1)  # what own labels count
+    low, high = _interval(quality, variance + (_TOGETHER - 1) * unsure * own**2)
+    right_low, right_high = _interval(right, _TOGETHER * unsure + (0.25 / labels) ** 2)
     chance = _blind(votes, truth)
     confusions = _confusions(law, votes, truth, classes)
     return [
@@ -91,8 +96,7 @@ def _interval(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, Float
     mean = np.clip(mean, 1e-6, 1 - 1e-6)
     variance = np.clip(variance, 1e-12, 0.999 * mean * (1 - mean))
     seen = mean * (1 - mean) / variance - 1
-    tail = (1 - _LEVEL) / 2
-    low, high = (beta.ppf(q, mean * seen, (1 - mean) * seen) for q in (tail, 1 - tail))
+    low, high = (beta.ppf(q, mean * seen, (1 - mean) * seen) for q in _TAILS)
     return np.asarray(low), np.asarray(high)
 
 

@@ -18,6 +18,7 @@ from scipy.special import entr, expit, log_expit, log_softmax, logit, logsumexp
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import FACTOR_SPREAD
+from mtbayes.laws.quality import Heard, Quality
 from mtbayes.laws.skill import Skill, learned
 from mtbayes.types import Array, FloatArray
 
@@ -64,6 +65,15 @@ class Votes(NamedTuple):
         found = np.zeros((self.rows, self.classes))
         np.add.at(found, (self.row, self.label), 1.0)
         return found
+
+    def of_rows(self, some: Array) -> Votes:
+        """The labels of some rows, counted anew in their order."""
+        place = np.full(self.rows, -1)
+        place[some] = np.arange(len(some))
+        kept = place[self.row] >= 0
+        return self._replace(
+            row=place[self.row[kept]], who=self.who[kept], label=self.label[kept], rows=len(some)
+        )
 
     @property
     def shares(self) -> FloatArray:
@@ -137,9 +147,9 @@ class Annotators:
         """Log probabilities of the true class before any label, [n, C]."""
         return np.asarray(log_softmax(log_probs / self.temperature, axis=1))
 
-    def hardness(self, log_probs: FloatArray) -> FloatArray:
-        """Log odds that each row is hard, before any label, [n]."""
-        return self.level + self.slope * (_doubt(log_probs) - self.centre)
+    def hardness(self, doubt: FloatArray) -> FloatArray:
+        """Log odds that each row is hard, before any label, [n], by its doubt."""
+        return self.level + self.slope * (doubt - self.centre)
 
     def suggestion(self, log_probs: FloatArray) -> FloatArray:
         """What the features suggest to people where a row is hard, [n, C]."""
@@ -150,12 +160,32 @@ class Annotators:
         """The true class of rows by their predictive and their votes."""
         return _Said.of(self, log_probs, votes).truth(self, log_probs, votes)
 
-    def right(self, log_probs: FloatArray, truth: Truth) -> FloatArray:
-        """Probability that a label of each person is right, over all rows, [A]."""
-        of_class = np.diagonal(self.skill.mean, axis1=1, axis2=2)
-        own = (truth.probs - self.lured * truth.hard).mean(axis=0)
-        followed = self.lured * truth.hard * self.suggestion(log_probs)
-        return np.asarray(of_class @ own + followed.sum(axis=1).mean())
+    def quality(self, log_probs: FloatArray, votes: Votes) -> Quality:
+        """How often the next label of each person is right, of any row."""
+        log_lik = self.heard(log_probs, votes).log_lik(votes.who, votes.people)
+        found = Quality.of(log_lik, 1 / votes.classes)
+        hard = self.truth(log_probs, votes).hard
+        followed = np.sum(self.lured * hard * self.suggestion(log_probs)) / votes.rows
+        return found._replace(
+            shares=found.shares * (1 - self.lured * hard.sum() / votes.rows) + followed
+        )
+
+    def heard(self, log_probs: FloatArray, votes: Votes) -> Heard:
+        """How likely each label is by what its row's features and other labels say."""
+        said = _Said.of(self, log_probs, votes)
+        truth = said.truth(self, log_probs, votes)
+        own = (truth.probs - truth.hard)[votes.row] / np.exp(said.plain)
+        hit = np.arange(votes.classes) == votes.label[:, None]
+        anyhow: FloatArray | float = 0.0
+        if said.hard is not None:
+            hard = truth.hard[votes.row] / np.exp(said.hard)
+            own = own + (1 - self.lured) * hard
+            lure = self.lured * self.suggestion(log_probs)[votes.row, votes.label]
+            anyhow = lure * hard.sum(axis=1)
+        skill = self.skill.mean
+        missed = 1 - np.diagonal(skill, axis1=1, axis2=2)
+        among_wrong = skill[votes.who, :, votes.label] / np.maximum(missed[votes.who], 1e-9)
+        return Heard(own[hit], np.where(hit, 0.0, own * among_wrong).sum(axis=1), anyhow)
 
     def answers(self, log_probs: FloatArray, truth: Truth, who: int) -> FloatArray:
         """p(given | true) of a person in each row as far as it is known, [n, C, C]."""
@@ -181,27 +211,34 @@ class _Said(NamedTuple):
     hard: FloatArray | None
     suggested: FloatArray | None
     """Of labels on hard rows, the share that follows the suggestion, [K, C]."""
+    odds: FloatArray | None
+    """Log odds that rows are hard, [n, 1]."""
 
     @classmethod
-    def of(cls, law: Annotators, log_probs: FloatArray, votes: Votes) -> _Said:
-        plain = law.skill.logs[votes.who, :, votes.label]
-        plain = np.log((1 - _SLIP) * np.exp(plain) + _SLIP / votes.classes)
+    def of(
+        cls, law: Annotators, log_probs: FloatArray, votes: Votes, doubt: FloatArray | None = None
+    ) -> _Said:
+        """doubt: of the rows, where it is known already."""
+        share = (1 - _SLIP) * np.exp(law.skill.logs) + _SLIP / votes.classes
+        by_label = votes.who * votes.classes + votes.label
+        share = share.transpose(0, 2, 1).reshape(-1, votes.classes)
+        plain = np.log(share)[by_label]
         if not law.lured:
-            return cls(plain, None, None)
+            return cls(plain, None, None, None)
         lure = law.lured * law.suggestion(log_probs)[votes.row, votes.label][:, None]
-        either = (1 - law.lured) * np.exp(plain) + lure
-        return cls(plain, np.log(either), lure / either)
+        either = (1 - law.lured) * share[by_label] + lure
+        odds = law.hardness(_doubt(log_probs) if doubt is None else doubt)[:, None]
+        return cls(plain, np.log(either), lure / either, odds)
 
     def truth(self, law: Annotators, log_probs: FloatArray, votes: Votes) -> Truth:
         prior, by_row = law.prior(log_probs), votes.by_row
         plain = prior + by_row @ self.plain
-        if self.hard is None:
+        if self.hard is None or self.odds is None:
             evidence = logsumexp(plain, axis=1)
             probs = np.exp(plain - evidence[:, None])
             return Truth(probs, np.zeros_like(probs), evidence)
-        odds = law.hardness(log_probs)[:, None]
-        hard = prior + by_row @ self.hard + log_expit(odds)
-        both = np.logaddexp(plain + log_expit(-odds), hard)
+        hard = prior + by_row @ self.hard + log_expit(self.odds)
+        both = np.logaddexp(plain + log_expit(-self.odds), hard)
         evidence = logsumexp(both, axis=1)
         return Truth(np.exp(both - evidence[:, None]), np.exp(hard - evidence[:, None]), evidence)
 
@@ -211,18 +248,19 @@ def _settled(
 ) -> tuple[Annotators, float]:
     """The law that explains votes best, from a start, and its evidence."""
     before = np.zeros((votes.rows, votes.classes))
+    doubt = _doubt(log_probs)
     cost = 0.0
     for i in range(_ROUNDS):
-        said = _Said.of(law, log_probs, votes)
+        said = _Said.of(law, log_probs, votes, doubt)
         truth = said.truth(law, log_probs, votes)
         if i > 2 * _EVERY and np.abs(truth.probs - before).max() < _SETTLED:
             break
         before = truth.probs
         temperature = law.temperature
         if tempered and i % _EVERY == _EVERY - 1:
-            temperature = _tempered(law, said, log_probs, votes)
+            temperature = _tempered(said, log_probs, votes)
         law = replace(law, temperature=temperature)
-        law, cost = _improved(law, said, truth, log_probs, votes, early=i < _EVERY)
+        law, cost = _improved(law, said, truth, doubt, votes, early=i < _EVERY)
     return law, float(truth.evidence.sum()) - cost
 
 
@@ -230,7 +268,7 @@ def _improved(
     law: Annotators,
     said: _Said,
     truth: Truth,
-    log_probs: FloatArray,
+    doubt: FloatArray,
     votes: Votes,
     *,
     early: bool,
@@ -244,7 +282,7 @@ def _improved(
         hard = truth.hard.sum(axis=1)
         seen, of = _LURED
         lured = float((followed.sum() + seen) / (hard[votes.row].sum() + of))
-        level, slope = _leaning(hard, _doubt(log_probs) - law.centre, level, slope)
+        level, slope = _leaning(hard, doubt - law.centre, level, slope)
     counts = (votes.by_answer @ own).reshape(votes.people, votes.classes, votes.classes)
     skill, cost = learned(np.maximum(counts.transpose(0, 2, 1), 0.0), early=early)
     return Annotators(skill, law.temperature, lured, level, slope, law.centre), cost
@@ -265,13 +303,13 @@ def _leaning(
     return float(beta[0]), float(beta[1])
 
 
-def _tempered(law: Annotators, said: _Said, log_probs: FloatArray, votes: Votes) -> float:
+def _tempered(said: _Said, log_probs: FloatArray, votes: Votes) -> float:
     """The temperature of the predictive that explains votes best."""
     by_row = votes.by_row
     plain = by_row @ said.plain
-    if said.hard is not None:
-        odds = law.hardness(log_probs)[:, None]
-        plain = np.logaddexp(plain + log_expit(-odds), by_row @ said.hard + log_expit(odds))
+    if said.hard is not None and said.odds is not None:
+        hard = by_row @ said.hard + log_expit(said.odds)
+        plain = np.logaddexp(plain + log_expit(-said.odds), hard)
 
     def loss(log_temperature: float) -> float:
         prior = log_softmax(log_probs / np.exp(log_temperature), axis=1)

@@ -140,11 +140,18 @@ def _some(y: Array, certain: Array, kept: Array, seed: int, *, classes: bool) ->
     return np.sort(np.concatenate([order[first], order[~first]])[:LEARNED])
 
 
-def known(path: Path, rows: TableRows, schema: Schema) -> Opinion:
-    """What a model's file or an audit's CSV says of rows."""
-    if path.suffix.lower() == ".csv":
-        return _audited(path, rows, schema)
-    model = TableModel.load(path)
+def opened(model: Any) -> TableModel | Path | None:
+    """A model, from its file or as it is; or the path of an audit's CSV."""
+    if model is None or isinstance(model, TableModel):
+        return model
+    path = Path(model)
+    return path if path.suffix.lower() == ".csv" else TableModel.load(path)
+
+
+def known(model: TableModel | Path, rows: TableRows, schema: Schema) -> Opinion:
+    """What a model or an audit's CSV says of rows."""
+    if isinstance(model, Path):
+        return _audited(model, rows, schema)
     if model.schema.target != schema.target or model.schema.task != schema.task:
         raise InvalidInput(
             f"MODEL must be one of the {schema.task} of {schema.target!r}, got one of the "

@@ -22,11 +22,13 @@ from mtbayes.reviewing.opinion import (
     known,
     learn,
     of_images,
+    opened,
     settled,
 )
 from mtbayes.reviewing.outlook import Outlook, outlook
 from mtbayes.reviewing.raw import write_clean
 from mtbayes.reviewing.values import Values
+from mtbayes.reviewing.voices import Voices, aside, has_crowd
 from mtbayes.tables.model import Settings, TableRows
 from mtbayes.types import Array, FloatArray
 
@@ -59,7 +61,8 @@ class Review:
 
     data: the file; target: the column that may be wrong in some rows
     model: a file of `mtbayes fit` that knows these rows, or the CSV of `mtbayes audit`, to begin
-        with; without it the rows are audited now
+        with; without it the rows are audited now. Where it knows what several people said of the
+        rows, `voices` has it, and rows stay ranked by that
     task: "classes" or "number"; guessed if left out
     learner, t, m, epochs, random_state: of the fits, as for `RobustClassifier`
     log: where decisions are kept; DATA.review.jsonl if none. A second review goes on from there
@@ -96,13 +99,17 @@ class Review:
         self.source = open_table(self.data)
         check_target(self.source.names, target)
         self.of_images = model is None and is_audit_of_images(self.source.names, target)
-        self.every = 0 if self.of_images else every
+        model = opened(model)
+        self.every = 0 if self.of_images or has_crowd(model) else every
         table = self.source.table()
-        self.schema, coded = learn_table(table, target, task, self.source.where)
+        unused = aside(model, table.column_names, target)
+        learned = table.drop_columns(unused)
+        self.schema, coded = learn_table(learned, target, task, self.source.where)
         self.file_rows = table.num_rows
         table = table if coded.kept.all() else table.filter(coded.kept)
         self.rows = TableRows(table, 1 + np.flatnonzero(coded.kept), coded.x, coded.y)
         self.values = Values(self.schema, table.column(target), coded.y)
+        self.voices = Voices.of(model, self.rows)
         self.keys = keys(table)
         self._place = {key: i for i, key in enumerate(self.keys)}
         self.log = Log(log_of(self.data) if log is None else Path(log), target)
@@ -116,7 +123,7 @@ class Review:
             elif model is None:
                 first = self._learned(verbose)
             else:
-                first = known(Path(model), self.rows, self.schema)
+                first = known(model, self.rows, self.schema)
         except BaseException:
             self.close()
             raise
@@ -238,6 +245,11 @@ class Review:
             raise InvalidInput(
                 "rows must have columns to learn from, got paths of images alone. Write the clean "
                 "file, and audit that with --images path --target given."
+            )
+        if self.voices is not None:
+            raise InvalidInput(
+                "rows must have one target each to be learned anew, got labels of several people, "
+                "by all of which they are ranked. Write the clean file, and fit that."
             )
         with self.lock:
             decided = self.decided

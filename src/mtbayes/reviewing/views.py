@@ -33,8 +33,13 @@ class Views:
         self.cells = {
             name: [cell.replace("\x00", "") for cell in texts(table.column(name))]
             for name in table.column_names
-            if name != schema.target
+            if name != schema.target and not self._is_person(name)
         }
+
+    def _is_person(self, column: str) -> bool:
+        """Whether a column holds labels of a person, which are shown by themselves."""
+        voices = self.review.voices
+        return voices is not None and column in {str(name) for name in voices.people}
 
     def overview(self) -> dict[str, Any]:
         """The review as a whole."""
@@ -145,6 +150,7 @@ class Views:
                 "wrong": wrong,
                 "chance": self._chance(row, suggested, own, wrong),
                 "why": opinion.why[row],
+                "voices": self._voices(row),
                 "interval": self._interval(row) if numbers else None,
                 "candidates": self._candidates(row, own, wrong),
                 "columns": [c._asdict() | {"unusual": c.unusual} for c in columns],
@@ -156,6 +162,11 @@ class Views:
                 "previous": None if around[0] < 0 else int(review.order[around[0]]),
                 "next": int(review.order[around[1]]) if around[1] < len(review.order) else None,
             }
+
+    def _voices(self, row: int) -> list[dict[str, Any]]:
+        """Who gave which label, and how good each is; none where each row had one target."""
+        voices, text = self.review.voices, self.review.values.text
+        return [] if voices is None else [v._asdict() for v in voices.said(row, text)]
 
     def _chance(self, row: int, suggested: Any, own: Any, wrong: float) -> float | None:
         """Probability of what is suggested; None for a number, which has an interval."""

@@ -23,9 +23,17 @@ def judge(model: TableModel, rows: TableRows) -> tuple[Judgement, Array]:
             "not one of `certify`; fit it anew if it is older."
         )
     _check_classes(model, rows.y)
-    places = {int(key): i for i, key in enumerate(model.seen)}
-    place = np.array([places.get(int(key), -1) for key in mark(rows)])
+    place = place_of(model, rows)
     return beside_fitted(model, rows.x, rows.y, place), place >= 0
+
+
+def place_of(model: TableModel, rows: TableRows) -> Array:
+    """Where each row is among those that were fitted, -1 for new ones; in order where all are."""
+    seen, found = np.asarray(model.seen), mark(rows)
+    if np.array_equal(seen, found):  # equal rows, too, each in its own place
+        return np.arange(len(found))
+    places = {int(key): i for i, key in enumerate(seen)}
+    return np.array([places.get(int(key), -1) for key in found])
 
 
 def beside_fitted(model: TableModel, x: Array, y: Array, place: Array) -> Judgement:

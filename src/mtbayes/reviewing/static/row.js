@@ -16,6 +16,7 @@ export function showRow(row, state) {
   const interval = row.interval ? `90\u00a0% between ${row.interval[0]} and ${row.interval[1]}` : "";
   by("chance").textContent = [chance, interval].filter(Boolean).join(", ");
   by("why").textContent = `${sentence(row.why)} Probability that the given value is wrong: ${percent(row.wrong)}.`;
+  voices(row);
   by("take").firstChild.textContent = row.same ? "Keep as given " : "Take suggestion ";
   by("undo").disabled = !state.undo;
   by("back").disabled = row.previous === null;
@@ -23,6 +24,21 @@ export function showRow(row, state) {
   picture(by("picture"), row.image, row.row, `Row ${row.place}`);
   columns(row);
   near(row, state);
+}
+
+// All labels of the row, where several people gave some, the best person first.
+function voices(row) {
+  by("voices").hidden = !row.voices.length;
+  if (!row.voices.length) { by("voices").replaceChildren(); return; }
+  const head = ["labelled by", "label", "quality", "95\u00a0% between", ""].map(name => make("th", { scope: "col" }, name));
+  const lines = row.voices.map(one => make("tr", { class: one.label === row.given ? "" : "differs" },
+    make("th", { scope: "row" }, ...breakable(one.who)),
+    make("td", {}, make("b", {}, one.label)),
+    make("td", { class: "number" }, percent(one.quality)),
+    make("td", { class: "number quiet" }, `${percent(one.low)} and ${percent(one.high)}`),
+    make("td", { class: "quiet" }, one.about)));
+  by("voices").replaceChildren(make("table", { "aria-label": "Labels of this row" },
+    make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines)));
 }
 
 function sentence(text) {
