@@ -54,17 +54,27 @@ def test_scripts_without_spaces_are_text():
 
 def test_places_are_those_of_scikit_learns_parts(mixed):
     schema, coded = learn_table(table_of(mixed), "y")
-    word = TfidfVectorizer(sublinear_tf=True, norm=None, min_df=2, token_pattern=r"(?u)\b\w+\b")
-    letters = TfidfVectorizer(
-        sublinear_tf=True, norm=None, min_df=2, analyzer="char_wb", ngram_range=(1, 4)
-    )
-    weighed = make_union(word, letters).fit_transform(mixed)
-    weighed = weighed.multiply(1 / np.sqrt(weighed.multiply(weighed).sum(axis=1))).tocsr()
+    # Vectors of length 1 for words and for letters, and so 1/√2 of each.
+    word = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"(?u)\b\w+\b")
+    letters = TfidfVectorizer(sublinear_tf=True, min_df=2, analyzer="char_wb", ngram_range=(1, 4))
+    weighed = make_union(word, letters).fit_transform(mixed) / np.sqrt(2)
     expected = TruncatedSVD(N // 5, random_state=0).fit(weighed).transform(weighed)
     np.testing.assert_allclose(coded.x @ coded.x.T, expected @ expected.T, atol=1e-5)
     assert len(schema.features) == N // 5
     spread, before = coded.x.std(axis=0), expected.std(axis=0)
     assert spread.max() / spread.min() < 0.5 * before.max() / before.min()
+
+
+def test_words_and_letters_have_equal_parts_and_texts_the_same_length(mixed):
+    column = learn_table(table_of(mixed), "y")[0].columns[0]
+    counts = texts._counts([*mixed, "qqq"], column.terms)
+    weighed = texts._weighed(counts, column.weights)
+    squares = np.asarray(weighed.multiply(weighed).todense())
+    words = len(column.terms["words"])
+    np.testing.assert_allclose(squares[:-1, :words].sum(axis=1), 0.5, atol=1e-6)
+    np.testing.assert_allclose(squares[:-1, words:].sum(axis=1), 0.5, atol=1e-6)
+    np.testing.assert_allclose(squares[-1, :words], 0)  # no word of it is known
+    assert squares[-1].sum() == pytest.approx(0 if not counts[1][-1].nnz else 1)
 
 
 def test_later_texts_are_coded_alike_and_teach_nothing(mixed):
@@ -80,7 +90,7 @@ def test_later_texts_are_coded_alike_and_teach_nothing(mixed):
 def test_large_vocabularies_are_hashed(mixed, monkeypatch):
     monkeypatch.setattr(texts, "_LARGE", 10)
     schema, coded = learn_table(table_of(mixed), "y")
-    assert schema.columns[0].terms == {"word": None, "letters": None}
+    assert schema.columns[0].terms == {"words": None, "letters": None}
     good = np.array([cell[:5] in {g[:5] for g in GOOD} for cell in mixed])
     centres = coded.x[good].mean(axis=0), coded.x[~good].mean(axis=0)
     assert np.linalg.norm(centres[0] - centres[1]) > 0.2

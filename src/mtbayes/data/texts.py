@@ -31,7 +31,7 @@ _ROWS_EACH = 5  # for each of them, at least
 _LARGE = 20_000  # terms, beyond which they are hashed
 _SLOTS = 2**14
 _ANALYSERS: dict[str, dict[str, Any]] = {
-    "word": {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"},
+    "words": {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"},
     "letters": {"analyzer": "char_wb", "ngram_range": (1, 4)},
 }
 
@@ -78,7 +78,10 @@ class Text:
         sizes = [_SLOTS if terms is None else len(terms) for terms in self.terms.values()]
         shapes = self.weights.shape, self.directions.shape[1:]
         if not known or list(self.terms) != list(_ANALYSERS) or shapes != ((sum(sizes),),) * 2:
-            raise InvalidInput(f"weights of {self.name!r} must go with its terms, got others.")
+            raise InvalidInput(
+                f"weights of {self.name!r} must go with its terms, got others. Fit the model again; "
+                "an older mtbayes weighed terms in another way."
+            )
 
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Text:
@@ -91,15 +94,15 @@ class Text:
         texts = pc.drop_null(cells.text).to_pylist()
         terms = {how: _terms(texts, how) for how in _ANALYSERS}
         counts = _counts(texts, terms)
-        weigh = TfidfTransformer(sublinear_tf=True, norm=None).fit(counts)
-        weighed = _weighed(counts, weigh.idf_)
+        rare = np.concatenate([TfidfTransformer().fit(v).idf_ for v in counts if v.shape[1]])
+        weighed = _weighed(counts, rare)
         size = min(_FEATURES, len(texts) // _ROWS_EACH, weighed.shape[1] - 1)
         if size < 1:
             raise Unfit("text of which too little is there")
         found = TruncatedSVD(size, random_state=0).fit(weighed)
         gaps = cells.text.null_count > 0
         directions = turned(found.components_)
-        single: list[Any] = [v.astype(np.float32) for v in (weigh.idf_, directions)]
+        single: list[Any] = [v.astype(np.float32) for v in (rare, directions)]
         return cls(name, gaps, terms, *single)
 
     def features(self) -> list[str]:
@@ -180,9 +183,9 @@ def _terms(texts: list[str], how: str) -> list[str] | None:
     return None if len(terms) > _LARGE else terms
 
 
-def _counts(texts: list[str], terms: dict[str, Any]) -> Any:
-    """How often each term is in each text, sparse."""
-    from scipy.sparse import hstack
+def _counts(texts: list[str], terms: dict[str, Any]) -> list[Any]:
+    """How often each term is in each text, by analyser, sparse."""
+    from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
     parts = []
@@ -195,14 +198,24 @@ def _counts(texts: list[str], terms: dict[str, Any]) -> Any:
             parts.append(hashed.transform(texts))
         elif known:
             parts.append(CountVectorizer(vocabulary=known, **options).transform(texts))
-    return hstack(parts).tocsr().astype(float)
+        else:
+            parts.append(csr_array((len(texts), 0)))
+    return [part.astype(float) for part in parts]
 
 
-def _weighed(counts: Any, weights: FloatArray) -> Any:
-    """Counts on a log scale, by how rare the terms are, as vectors of length 1."""
-    from scipy.sparse import diags
+def _weighed(counts: list[Any], weights: FloatArray) -> Any:
+    """Counts on a log scale, by how rare the terms are, as vectors of length 1.
+
+    Words have as much of it as letters, of which each word has many.
+    """
+    from scipy.sparse import diags, hstack
     from sklearn.preprocessing import normalize
 
-    counts = counts.copy()
-    counts.data = 1 + np.log(counts.data)
-    return normalize(counts @ diags(weights))
+    parts, begin = [], 0
+    for part in counts:
+        logs = part.copy()
+        logs.data = 1 + np.log(logs.data)
+        end = begin + part.shape[1]
+        parts.append(normalize(logs @ diags(weights[begin:end])) if end > begin else logs)
+        begin = end
+    return normalize(hstack(parts).tocsr())

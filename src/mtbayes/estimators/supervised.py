@@ -49,6 +49,8 @@ LEAVES = (1, 4)
 """Rows in a leaf, at least, of forests to choose from."""
 WIDTHS = (1.0, 0.3)
 """Of the prior of a network's weights, to choose from."""
+LINEAR_WIDTHS = (*WIDTHS, 0.15)
+"""The same without hidden units, where hundreds of columns say a little each, as those of text."""
 EFFORT = 0.4
 """Of a network's training, where others speak beside it."""
 
@@ -267,15 +269,18 @@ class Supervised(Crowded, Robust):
         if self.learner == "trees":
             forests = [ForestLearner("forest", classes, leaf) for leaf in LEAVES]
             return [*trees, Option(forests[0], few, tuple(forests[1:]))]
+        linear = self._points(self._model(shape, labels, ()), FOLDS, path, LINEAR_WIDTHS)
         return [
-            self._points(self._model(shape, labels), self.modes, path),
-            *([self._points(self._model(shape, labels, ()), FOLDS, path)] if self.hidden else []),
+            self._points(self._model(shape, labels), self.modes, path, WIDTHS),
+            *([linear] if self.hidden else []),
             *trees,
         ]
 
-    def _points(self, model: Model, modes: int, path: tuple[float, ...]) -> Option:
+    def _points(
+        self, model: Model, modes: int, path: tuple[float, ...], widths: tuple[float, ...]
+    ) -> Option:
         """Points of a network, each on its own and with little training, under several priors."""
-        widths = WIDTHS if is_auto(self.beta) else WIDTHS[:1]
+        widths = widths if is_auto(self.beta) else widths[:1]
         first, *others = (
             replace(self._by_gradients(model, Particles(modes), 1, width), effort=EFFORT)
             for width in widths
@@ -430,6 +435,10 @@ class Supervised(Crowded, Robust):
             inputs.refuse_name(targets[0])
             options["y"] = targets[0]
         images = self._takes_images()
+        own = None if isinstance(self.learner, str) else frames.own(x)
+        if own is not None:
+            vars(self).pop("coder_", None)
+            return inputs.checked_beside(self, own, reset=reset, **options)
         x = x if images else frames.coded(self, x, reset=reset)
         rows, *rest = inputs.checked(self, x, images=images, reset=reset, **options)
         if images and isinstance(self.network, str) and rows.ndim == 3:
