@@ -96,6 +96,15 @@ def test_large_vocabularies_are_hashed(mixed, monkeypatch):
     assert np.linalg.norm(centres[0] - centres[1]) > 0.2
 
 
+def test_several_columns_of_text_stand_beside_numbers(mixed):
+    numbers = np.sqrt(np.arange(N))
+    table = table_of(mixed, n=numbers, other=sentences(BAD))
+    schema, coded = learn_table(table, "y")
+    alone = [learn_table(table.select([name, "y"]), "y")[1].x for name in ("v", "n", "other")]
+    assert [type(column).__name__ for column in schema.columns] == ["Text", "Number", "Text"]
+    np.testing.assert_array_equal(coded.x, np.concatenate(alone, axis=1))
+
+
 def test_files_hold_terms_and_arrays(mixed):
     gaps = [None if i % 9 == 0 else cell for i, cell in enumerate(mixed)]
     schema, coded = learn_table(table_of(gaps, n=np.sqrt(np.arange(N))), "y")

@@ -79,7 +79,7 @@ class Text:
         shapes = self.weights.shape, self.directions.shape[1:]
         if not known or list(self.terms) != list(_ANALYSERS) or shapes != ((sum(sizes),),) * 2:
             raise InvalidInput(
-                f"weights of {self.name!r} must go with its terms, got others. Fit the model again; "
+                f"weights of {self.name!r} must go with its terms, got others. Fit it again; "
                 "an older mtbayes weighed terms in another way."
             )
 

@@ -437,7 +437,7 @@ class Supervised(Crowded, Robust):
         images = self._takes_images()
         own = None if isinstance(self.learner, str) else frames.own(x)
         if own is not None:
-            vars(self).pop("coder_", None)
+            self.__dict__.pop("coder_", None)
             return inputs.checked_beside(self, own, reset=reset, **options)
         x = x if images else frames.coded(self, x, reset=reset)
         rows, *rest = inputs.checked(self, x, images=images, reset=reset, **options)
