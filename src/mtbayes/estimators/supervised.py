@@ -45,6 +45,8 @@ EXTRA_TREES = ((1, True), (4, False))
 """Rows in a leaf, at least, and whether a tree sees all rows, of extra trees to choose from."""
 TREE_CLASSES = 50
 """Beyond which trees do not speak by themselves: each leaf says a number for every class."""
+LINEAR_ANSWERS = 5_000_000
+"""Numbers that a linear map says of all rows, beyond which it does not: each step takes them all."""
 LEAVES = (1, 4)
 """Rows in a leaf, at least, of forests to choose from."""
 WIDTHS = (1.0, 0.3)
@@ -184,7 +186,7 @@ class Supervised(Crowded, Robust):
                 f"learner must be 'auto', 'network' or 'linear' for rows that come in parts, got "
                 f"{self.learner!r}, which needs all rows at once."
             )
-        options = self._options(rows.x.shape[1:], labels) if together else []
+        options = self._options(rows.x.shape, labels) if together else []
         learners = [] if together else self._learners(rows.x.shape[1:], labels, spread)
 
         def units(own: Rows) -> Units:
@@ -251,8 +253,11 @@ class Supervised(Crowded, Robust):
         return self.learner == "auto" and points and tables
 
     def _options(self, shape: tuple[int, ...], labels: Any) -> list[Option]:
-        """Learners to pool, each with values of t, in the settings that are left to us."""
-        classes = 0 if labels is None else len(labels)
+        """Learners to pool, each with values of t, in the settings that are left to us.
+
+        shape: of all rows
+        """
+        classes, (rows, *columns) = 0 if labels is None else len(labels), shape
         path, few = (
             (POOL_PATH, (POOL_PATH[0], POOL_PATH[-1]))
             if is_auto(self.t)
@@ -269,10 +274,11 @@ class Supervised(Crowded, Robust):
         if self.learner == "trees":
             forests = [ForestLearner("forest", classes, leaf) for leaf in LEAVES]
             return [*trees, Option(forests[0], few, tuple(forests[1:]))]
-        linear = self._points(self._model(shape, labels, ()), FOLDS, path, LINEAR_WIDTHS)
+        hidden, linear = (self._model(tuple(columns), labels, how) for how in (None, ()))
+        beside = self.hidden and rows * classes <= LINEAR_ANSWERS
         return [
-            self._points(self._model(shape, labels), self.modes, path, WIDTHS),
-            *([linear] if self.hidden else []),
+            self._points(hidden, self.modes, path, WIDTHS),
+            *([self._points(linear, FOLDS, path, LINEAR_WIDTHS)] if beside else []),
             *trees,
         ]
 
