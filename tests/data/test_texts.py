@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.sparse import hstack
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import make_union
 
 from mtbayes._values import packed, unpacked
 from mtbayes.data import texts
@@ -54,10 +54,16 @@ def test_scripts_without_spaces_are_text():
 
 def test_places_are_those_of_scikit_learns_parts(mixed):
     schema, coded = learn_table(table_of(mixed), "y")
-    # Vectors of length 1 for words and for letters, and so 1/√2 of each.
+    # Vectors of words and of letters, each as long as the share of the text that its terms cover.
     word = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"(?u)\b\w+\b")
     letters = TfidfVectorizer(sublinear_tf=True, min_df=2, analyzer="char_wb", ngram_range=(1, 4))
-    weighed = make_union(word, letters).fit_transform(mixed) / np.sqrt(2)
+    parts, lengths = [], []
+    for one in (word, letters):
+        parts.append(one.fit_transform(mixed))
+        found = [term for text in mixed for term in one.build_analyzer()(text)]
+        lengths.append(np.mean([term in one.vocabulary_ for term in found]))
+    assert lengths[0] < 0.95 < lengths[1] < 1  # names of buyers are in one text each
+    weighed = hstack([p * v for p, v in zip(parts, lengths, strict=True)]) / np.hypot(*lengths)
     expected = TruncatedSVD(N // 5, random_state=0).fit(weighed).transform(weighed)
     np.testing.assert_allclose(coded.x @ coded.x.T, expected @ expected.T, atol=1e-5)
     assert len(schema.features) == N // 5
@@ -65,16 +71,12 @@ def test_places_are_those_of_scikit_learns_parts(mixed):
     assert spread.max() / spread.min() < 0.5 * before.max() / before.min()
 
 
-def test_words_and_letters_have_equal_parts_and_texts_the_same_length(mixed):
-    column = learn_table(table_of(mixed), "y")[0].columns[0]
-    counts = texts._counts([*mixed, "qqq"], column.terms)
-    weighed = texts._weighed(counts, column.weights)
-    squares = np.asarray(weighed.multiply(weighed).todense())
-    words = len(column.terms["words"])
-    np.testing.assert_allclose(squares[:-1, :words].sum(axis=1), 0.5, atol=1e-6)
-    np.testing.assert_allclose(squares[:-1, words:].sum(axis=1), 0.5, atol=1e-6)
-    np.testing.assert_allclose(squares[-1, :words], 0)  # no word of it is known
-    assert squares[-1].sum() == pytest.approx(0 if not counts[1][-1].nnz else 1)
+def test_words_that_hardly_come_again_say_little(mixed):
+    chinese = [f"{CHINESE[i % 3]}{chr(0x4E00 + 7 * i)}{chr(0x5E00 + 11 * i)}" for i in range(N)]
+    chinese[:4] = [f"第七 {text}" for text in chinese[:4]]
+    found = [learn_table(table_of(cells), "y")[0].columns[0].lengths for cells in (mixed, chinese)]
+    assert found[0][0] > 0.8 * found[0][1]
+    assert found[1][0] < 0.1 * found[1][1]
 
 
 def test_later_texts_are_coded_alike_and_teach_nothing(mixed):

@@ -63,6 +63,7 @@ class Text:
 
     terms: of each analyser, in the order of their weights; None where they are hashed
     weights: [T], how rare each term is; directions: of the reduced space, [k, T]
+    lengths: of each analyser's part of a text: how much of the fitted texts its terms cover
     """
 
     name: str
@@ -70,14 +71,16 @@ class Text:
     terms: dict[str, Any]
     weights: FloatArray
     directions: FloatArray
+    lengths: FloatArray
     kind: ClassVar[str] = "text"
     spelling: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         known = all(_in_order(terms) for terms in self.terms.values() if terms is not None)
         sizes = [_SLOTS if terms is None else len(terms) for terms in self.terms.values()]
-        shapes = self.weights.shape, self.directions.shape[1:]
-        if not known or list(self.terms) != list(_ANALYSERS) or shapes != ((sum(sizes),),) * 2:
+        shapes = [self.weights.shape, self.directions.shape[1:], self.lengths.shape]
+        expected = [(sum(sizes),), (sum(sizes),), (len(_ANALYSERS),)]
+        if not known or list(self.terms) != list(_ANALYSERS) or shapes != expected:
             raise InvalidInput(
                 f"weights of {self.name!r} must go with its terms, got others. Fit it again; "
                 "an older mtbayes weighed terms in another way."
@@ -94,15 +97,16 @@ class Text:
         texts = pc.drop_null(cells.text).to_pylist()
         terms = {how: _terms(texts, how) for how in _ANALYSERS}
         counts = _counts(texts, terms)
-        rare = np.concatenate([TfidfTransformer().fit(v).idf_ for v in counts if v.shape[1]])
-        weighed = _weighed(counts, rare)
-        size = min(_FEATURES, len(texts) // _ROWS_EACH, weighed.shape[1] - 1)
+        size = min(_FEATURES, len(texts) // _ROWS_EACH, sum(v.shape[1] for v in counts) - 1)
         if size < 1:
             raise Unfit("text of which too little is there")
+        rare = np.concatenate([TfidfTransformer().fit(v).idf_ for v in counts if v.shape[1]])
+        lengths = np.array([_cover(texts, how, v) for how, v in zip(terms, counts, strict=True)])
+        weighed = _weighed(counts, rare, lengths)
         found = TruncatedSVD(size, random_state=0).fit(weighed)
         gaps = cells.text.null_count > 0
         directions = turned(found.components_)
-        single: list[Any] = [v.astype(np.float32) for v in (rare, directions)]
+        single: list[Any] = [v.astype(np.float32) for v in (rare, directions, lengths)]
         return cls(name, gaps, terms, *single)
 
     def features(self) -> list[str]:
@@ -123,7 +127,7 @@ class Text:
 
     def places(self, texts: list[str]) -> FloatArray:
         """Texts in the reduced space, [n, k]."""
-        weighed = _weighed(_counts(texts, self.terms), self.weights)
+        weighed = _weighed(_counts(texts, self.terms), self.weights, self.lengths)
         return np.asarray(weighed @ self.directions.T, float)
 
     def contradiction(self, cells: Cells) -> int | None:
@@ -203,19 +207,28 @@ def _counts(texts: list[str], terms: dict[str, Any]) -> list[Any]:
     return [part.astype(float) for part in parts]
 
 
-def _weighed(counts: list[Any], weights: FloatArray) -> Any:
+def _cover(texts: list[str], how: str, counts: Any) -> float:
+    """The share of all that an analyser finds in texts that is of known terms."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    analyse = CountVectorizer(**_ANALYSERS[how]).build_analyzer()
+    return float(counts.sum()) / max(1, sum(len(analyse(text)) for text in texts))
+
+
+def _weighed(counts: list[Any], weights: FloatArray, lengths: FloatArray) -> Any:
     """Counts on a log scale, by how rare the terms are, as vectors of length 1.
 
-    Words have as much of it as letters, of which each word has many.
+    Each analyser has a part of its own length: many letters do not drown a word, and words of a
+    script that sets none apart, hardly any of which come again, say little.
     """
     from scipy.sparse import diags, hstack
     from sklearn.preprocessing import normalize
 
     parts, begin = [], 0
-    for part in counts:
+    for part, length in zip(counts, lengths, strict=True):
         logs = part.copy()
         logs.data = 1 + np.log(logs.data)
         end = begin + part.shape[1]
-        parts.append(normalize(logs @ diags(weights[begin:end])) if end > begin else logs)
+        parts.append(normalize(logs @ diags(weights[begin:end])) * length if end > begin else logs)
         begin = end
     return normalize(hstack(parts).tocsr())

@@ -46,7 +46,7 @@ EXTRA_TREES = ((1, True), (4, False))
 TREE_CLASSES = 50
 """Beyond which trees do not speak by themselves: each leaf says a number for every class."""
 LINEAR_ANSWERS = 5_000_000
-"""Numbers that a linear map says of all rows, beyond which it does not: each step takes them all."""
+"""Numbers that a linear map says of all rows, beyond which it does not: a step takes all."""
 LEAVES = (1, 4)
 """Rows in a leaf, at least, of forests to choose from."""
 WIDTHS = (1.0, 0.3)
