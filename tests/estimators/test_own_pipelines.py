@@ -129,6 +129,9 @@ def test_what_an_estimator_cannot_take_is_told_with_a_remedy(frame):
     plain = RobustClassifier(LogisticRegression(), t=1.0)
     with pytest.raises(InvalidInput, match=r"got LogisticRegression, which says: could not conv"):
         plain.fit(frame, LABEL)
+    wild = pd.DataFrame({"v": [10**400, *range(N - 1)]}, dtype=object)
+    with pytest.raises(InvalidInput, match=r"got LogisticRegression, which says: int too large"):
+        plain.fit(wild, LABEL)
     strict = RobustClassifier(make_pipeline(OneHotEncoder(), LogisticRegression()), t=1.0)
     with pytest.raises(InvalidInput, match=r"unknown categories.*handle_unknown='ignore'"):
         strict.fit(frame[["remark"]], LABEL)

@@ -169,7 +169,7 @@ def _told(name: str, x: Array) -> Iterator[None]:
     """Tell what to do where an estimator cannot take a user's own table."""
     try:
         yield
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         if not isinstance(x, Frame):
             raise
         said = " ".join(str(error).split())[:200].rstrip(".")
