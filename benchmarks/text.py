@@ -153,9 +153,12 @@ def trial(texts, labels, seed):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", help="names of corpora, set apart by commas")
     parser.add_argument("--newsgroups", action="store_true")
     options = parser.parse_args()
     corpora = [headlines, sources, moods, *([newsgroups] if options.newsgroups else [])]
+    if options.only:
+        corpora = [each for each in corpora if each.__name__ in options.only.split(",")]
     warnings.simplefilter("ignore")
     print("| texts | method | AUROC | NLL | accuracy | s |\n|---|---|---|---|---|---|")
     for corpus in corpora:

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.sparse import hstack
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import make_union
 
 from mtbayes._values import packed, unpacked
 from mtbayes.data import texts
@@ -54,17 +54,29 @@ def test_scripts_without_spaces_are_text():
 
 def test_places_are_those_of_scikit_learns_parts(mixed):
     schema, coded = learn_table(table_of(mixed), "y")
-    word = TfidfVectorizer(sublinear_tf=True, norm=None, min_df=2, token_pattern=r"(?u)\b\w+\b")
-    letters = TfidfVectorizer(
-        sublinear_tf=True, norm=None, min_df=2, analyzer="char_wb", ngram_range=(1, 4)
-    )
-    weighed = make_union(word, letters).fit_transform(mixed)
-    weighed = weighed.multiply(1 / np.sqrt(weighed.multiply(weighed).sum(axis=1))).tocsr()
+    # Vectors of words and of letters, each as long as the share of the text that its terms cover.
+    word = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"(?u)\b\w+\b")
+    letters = TfidfVectorizer(sublinear_tf=True, min_df=2, analyzer="char_wb", ngram_range=(1, 4))
+    parts, lengths = [], []
+    for one in (word, letters):
+        parts.append(one.fit_transform(mixed))
+        found = [term for text in mixed for term in one.build_analyzer()(text)]
+        lengths.append(np.mean([term in one.vocabulary_ for term in found]))
+    assert lengths[0] < 0.95 < lengths[1] < 1  # names of buyers are in one text each
+    weighed = hstack([p * v for p, v in zip(parts, lengths, strict=True)]) / np.hypot(*lengths)
     expected = TruncatedSVD(N // 5, random_state=0).fit(weighed).transform(weighed)
     np.testing.assert_allclose(coded.x @ coded.x.T, expected @ expected.T, atol=1e-5)
     assert len(schema.features) == N // 5
     spread, before = coded.x.std(axis=0), expected.std(axis=0)
     assert spread.max() / spread.min() < 0.5 * before.max() / before.min()
+
+
+def test_words_that_hardly_come_again_say_little(mixed):
+    chinese = [f"{CHINESE[i % 3]}{chr(0x4E00 + 7 * i)}{chr(0x5E00 + 11 * i)}" for i in range(N)]
+    chinese[:4] = [f"第七 {text}" for text in chinese[:4]]
+    found = [learn_table(table_of(cells), "y")[0].columns[0].lengths for cells in (mixed, chinese)]
+    assert found[0][0] > 0.8 * found[0][1]
+    assert found[1][0] < 0.1 * found[1][1]
 
 
 def test_later_texts_are_coded_alike_and_teach_nothing(mixed):
@@ -80,10 +92,19 @@ def test_later_texts_are_coded_alike_and_teach_nothing(mixed):
 def test_large_vocabularies_are_hashed(mixed, monkeypatch):
     monkeypatch.setattr(texts, "_LARGE", 10)
     schema, coded = learn_table(table_of(mixed), "y")
-    assert schema.columns[0].terms == {"word": None, "letters": None}
+    assert schema.columns[0].terms == {"words": None, "letters": None}
     good = np.array([cell[:5] in {g[:5] for g in GOOD} for cell in mixed])
     centres = coded.x[good].mean(axis=0), coded.x[~good].mean(axis=0)
     assert np.linalg.norm(centres[0] - centres[1]) > 0.2
+
+
+def test_several_columns_of_text_stand_beside_numbers(mixed):
+    numbers = np.sqrt(np.arange(N))
+    table = table_of(mixed, n=numbers, other=sentences(BAD))
+    schema, coded = learn_table(table, "y")
+    alone = [learn_table(table.select([name, "y"]), "y")[1].x for name in ("v", "n", "other")]
+    assert [type(column).__name__ for column in schema.columns] == ["Text", "Number", "Text"]
+    np.testing.assert_array_equal(coded.x, np.concatenate(alone, axis=1))
 
 
 def test_files_hold_terms_and_arrays(mixed):

@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor, load
 from mtbayes.data.contamination import flip_labels, replace_targets
+from mtbayes.estimators import supervised
 
 NAMES = {"network", "linear", "extra trees", "boosting"}
 
@@ -56,6 +57,15 @@ def test_learners_speak_together_by_default(pooled, dirty):
     low, high = pooled.contamination_[1:]
     assert low < 0.2 < high
     assert all(name in pooled.status_ for name in pooled.shares_)
+
+
+def test_a_linear_map_is_left_out_where_it_would_have_to_say_too_much(dirty, monkeypatch):
+    x, _, given = dirty
+    monkeypatch.setattr(supervised, "LINEAR_ANSWERS", 3 * len(x) - 1)
+    model = RobustClassifier(t=1.0, random_state=0).fit(x, given.data)
+    names = {entry["learner"] for entry in model.score_path_}
+    assert "network" in names
+    assert "linear" not in names
 
 
 def test_the_pool_is_the_mixture_of_its_calibrated_parts(pooled, dirty):

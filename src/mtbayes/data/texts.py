@@ -31,7 +31,7 @@ _ROWS_EACH = 5  # for each of them, at least
 _LARGE = 20_000  # terms, beyond which they are hashed
 _SLOTS = 2**14
 _ANALYSERS: dict[str, dict[str, Any]] = {
-    "word": {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"},
+    "words": {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"},
     "letters": {"analyzer": "char_wb", "ngram_range": (1, 4)},
 }
 
@@ -63,6 +63,7 @@ class Text:
 
     terms: of each analyser, in the order of their weights; None where they are hashed
     weights: [T], how rare each term is; directions: of the reduced space, [k, T]
+    lengths: of each analyser's part of a text: how much of the fitted texts its terms cover
     """
 
     name: str
@@ -70,15 +71,20 @@ class Text:
     terms: dict[str, Any]
     weights: FloatArray
     directions: FloatArray
+    lengths: FloatArray
     kind: ClassVar[str] = "text"
     spelling: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         known = all(_in_order(terms) for terms in self.terms.values() if terms is not None)
         sizes = [_SLOTS if terms is None else len(terms) for terms in self.terms.values()]
-        shapes = self.weights.shape, self.directions.shape[1:]
-        if not known or list(self.terms) != list(_ANALYSERS) or shapes != ((sum(sizes),),) * 2:
-            raise InvalidInput(f"weights of {self.name!r} must go with its terms, got others.")
+        shapes = [self.weights.shape, self.directions.shape[1:], self.lengths.shape]
+        expected = [(sum(sizes),), (sum(sizes),), (len(_ANALYSERS),)]
+        if not known or list(self.terms) != list(_ANALYSERS) or shapes != expected:
+            raise InvalidInput(
+                f"weights of {self.name!r} must go with its terms, got others. Fit it again; "
+                "an older mtbayes weighed terms in another way."
+            )
 
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Text:
@@ -91,15 +97,16 @@ class Text:
         texts = pc.drop_null(cells.text).to_pylist()
         terms = {how: _terms(texts, how) for how in _ANALYSERS}
         counts = _counts(texts, terms)
-        weigh = TfidfTransformer(sublinear_tf=True, norm=None).fit(counts)
-        weighed = _weighed(counts, weigh.idf_)
-        size = min(_FEATURES, len(texts) // _ROWS_EACH, weighed.shape[1] - 1)
+        size = min(_FEATURES, len(texts) // _ROWS_EACH, sum(v.shape[1] for v in counts) - 1)
         if size < 1:
             raise Unfit("text of which too little is there")
+        rare = np.concatenate([TfidfTransformer().fit(v).idf_ for v in counts if v.shape[1]])
+        lengths = np.array([_cover(texts, how, v) for how, v in zip(terms, counts, strict=True)])
+        weighed = _weighed(counts, rare, lengths)
         found = TruncatedSVD(size, random_state=0).fit(weighed)
         gaps = cells.text.null_count > 0
         directions = turned(found.components_)
-        single: list[Any] = [v.astype(np.float32) for v in (weigh.idf_, directions)]
+        single: list[Any] = [v.astype(np.float32) for v in (rare, directions, lengths)]
         return cls(name, gaps, terms, *single)
 
     def features(self) -> list[str]:
@@ -120,7 +127,7 @@ class Text:
 
     def places(self, texts: list[str]) -> FloatArray:
         """Texts in the reduced space, [n, k]."""
-        weighed = _weighed(_counts(texts, self.terms), self.weights)
+        weighed = _weighed(_counts(texts, self.terms), self.weights, self.lengths)
         return np.asarray(weighed @ self.directions.T, float)
 
     def contradiction(self, cells: Cells) -> int | None:
@@ -180,9 +187,9 @@ def _terms(texts: list[str], how: str) -> list[str] | None:
     return None if len(terms) > _LARGE else terms
 
 
-def _counts(texts: list[str], terms: dict[str, Any]) -> Any:
-    """How often each term is in each text, sparse."""
-    from scipy.sparse import hstack
+def _counts(texts: list[str], terms: dict[str, Any]) -> list[Any]:
+    """How often each term is in each text, by analyser, sparse."""
+    from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
     parts = []
@@ -195,14 +202,33 @@ def _counts(texts: list[str], terms: dict[str, Any]) -> Any:
             parts.append(hashed.transform(texts))
         elif known:
             parts.append(CountVectorizer(vocabulary=known, **options).transform(texts))
-    return hstack(parts).tocsr().astype(float)
+        else:
+            parts.append(csr_array((len(texts), 0)))
+    return [part.astype(float) for part in parts]
 
 
-def _weighed(counts: Any, weights: FloatArray) -> Any:
-    """Counts on a log scale, by how rare the terms are, as vectors of length 1."""
-    from scipy.sparse import diags
+def _cover(texts: list[str], how: str, counts: Any) -> float:
+    """The share of all that an analyser finds in texts that is of known terms."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    analyse = CountVectorizer(**_ANALYSERS[how]).build_analyzer()
+    return float(counts.sum()) / max(1, sum(len(analyse(text)) for text in texts))
+
+
+def _weighed(counts: list[Any], weights: FloatArray, lengths: FloatArray) -> Any:
+    """Counts on a log scale, by how rare the terms are, as vectors of length 1.
+
+    Each analyser has a part of its own length: many letters do not drown a word, and words of a
+    script that sets none apart, hardly any of which come again, say little.
+    """
+    from scipy.sparse import diags, hstack
     from sklearn.preprocessing import normalize
 
-    counts = counts.copy()
-    counts.data = 1 + np.log(counts.data)
-    return normalize(counts @ diags(weights))
+    parts, begin = [], 0
+    for part, length in zip(counts, lengths, strict=True):
+        logs = part.copy()
+        logs.data = 1 + np.log(logs.data)
+        end = begin + part.shape[1]
+        parts.append(normalize(logs @ diags(weights[begin:end])) * length if end > begin else logs)
+        begin = end
+    return normalize(hstack(parts).tocsr())

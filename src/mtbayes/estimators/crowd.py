@@ -12,6 +12,7 @@ from mtbayes import _check
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators import inputs
 from mtbayes.estimators.annotations import Annotations
+from mtbayes.estimators.frames import as_numbers
 from mtbayes.fitting.crowd import Question
 from mtbayes.fitting.fitted import marks
 from mtbayes.fitting.harm import remember
@@ -33,7 +34,8 @@ class Crowded:
 
     def _learn_crowd(self: Any, x: Any, y: Annotations, sample_weight: Any, place: Place) -> None:
         """Learn from what several people said; of one, as from any y."""
-        numbers = self.checked(x, reset=True)
+        rows = self.checked(x, reset=True)
+        numbers = as_numbers(rows)
         if len(numbers) != y.rows:
             raise InvalidInput(
                 f"X must have a row for each that was labelled, got {len(numbers)} rows for "
@@ -48,8 +50,8 @@ class Crowded:
         fitted = self.learned(x, target.y, weight, place, target.classes)
         crowd, fitted = start.beside(fitted)
         if fitted.marks is not None:  # rows are known again by their features and the consensus
-            fitted = replace(fitted, marks=marks(numbers, crowd.consensus))
-        remember(fitted, Rows(numbers, target.y, inputs.weights(weight, numbers)))
+            fitted = replace(fitted, marks=marks(rows, crowd.consensus))
+        remember(fitted, Rows(rows, target.y, inputs.weights(weight, numbers)))
         self.crowd_, self.fitted_ = crowd, fitted
 
     def _known_crowd(self: Any) -> Any:

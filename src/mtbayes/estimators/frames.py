@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from mtbayes.data.coder import Coder, Seen, Styles, learn_columns
 from mtbayes.errors import InvalidInput
+from mtbayes.learners.frame import Frame
+
+_EMPTY = "X must not be empty, got a frame without rows. Look how it was made."
 
 
 def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
@@ -47,18 +52,47 @@ def coded(estimator: Any, x: Any, *, reset: bool) -> Any:
     return numbers
 
 
-def _table(x: Any) -> pa.Table | None:
-    """A data frame of pandas, Polars or Arrow as a table; None for anything else."""
-    library = type(x).__module__.partition(".")[0]
-    if isinstance(x, (pa.Table, pa.RecordBatch)):
-        return pa.table(x) if isinstance(x, pa.Table) else pa.Table.from_batches([x])
-    if library not in ("pandas", "polars") or not hasattr(x, "columns"):
+def own(x: Any) -> Frame | None:
+    """A user's table for an estimator of the user's own; None where it is an array of numbers."""
+    if _is_frame(x):
+        _check_names(x)
+    elif not isinstance(x, np.ndarray) or x.dtype.kind not in "OU" or x.ndim != 2:
         return None
+    if 0 in x.shape:
+        raise InvalidInput(_EMPTY)
+    return Frame(x)
+
+
+def as_numbers(rows: Any) -> Any:
+    """Rows that were checked, coded for this once where they are a user's own table."""
+    if not isinstance(rows, Frame):
+        return rows
+    table = rows.table
+    if not _is_frame(table):
+        table = pa.table({str(i): table[:, i].astype(str) for i in range(table.shape[1])})
+    return np.asarray(coded(SimpleNamespace(), table, reset=True), float)
+
+
+def _is_frame(x: Any) -> bool:
+    return type(x).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(x, "columns")
+
+
+def _check_names(x: Any) -> list[str]:
     names = [str(name) for name in x.columns]
     if len(set(names)) < len(names):
         raise InvalidInput("X must have columns with names of their own, got two alike.")
+    return names
+
+
+def _table(x: Any) -> pa.Table | None:
+    """A data frame of pandas, Polars or Arrow as a table; None for anything else."""
+    if isinstance(x, (pa.Table, pa.RecordBatch)):
+        return pa.table(x) if isinstance(x, pa.Table) else pa.Table.from_batches([x])
+    if not _is_frame(x):
+        return None
+    names = _check_names(x)
     try:
-        if library == "polars":
+        if hasattr(x, "to_arrow"):  # Polars
             return x.to_arrow()
         return pa.Table.from_pandas(x, preserve_index=False).rename_columns(names)
     except (pa.ArrowException, TypeError) as error:
@@ -71,7 +105,7 @@ def _table(x: Any) -> pa.Table | None:
 
 def _check_rows(table: pa.Table) -> None:
     if not table.num_rows:
-        raise InvalidInput("X must not be empty, got a frame without rows. Look how it was made.")
+        raise InvalidInput(_EMPTY)
 
 
 def _needs_coding(table: pa.Table) -> bool:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
+from mtbayes.learners.frame import Frame
 from mtbayes.types import Array, BoolArray, FloatArray, Rows
 
 # In scikit-learn's words.
@@ -79,6 +80,15 @@ def checked(
     if rows.size == 0:
         raise InvalidInput(f"X must not be empty, got shape {rows.shape}. Look how it was made.")
     return rows, *(_numbers(y) if y_numeric else _labels(y) for y in rest)
+
+
+def checked_beside(estimator: Any, rows: Frame, *, reset: bool, **options: Any) -> Any:
+    """Rows as they are, for an estimator that looks at them itself; or they and y, checked."""
+    refuse_masks(y=options.get("y"))
+    stand_in = Rows(np.zeros(rows.shape), None, None)
+    _, *rest = checked(estimator, stand_in, images=False, reset=reset, **options)
+    validate_data(estimator, rows.table, reset=reset, skip_check_array=True)  # names of columns
+    return (rows, *rest) if rest else rows
 
 
 def refuse_masks(**given: Any) -> None:

@@ -45,10 +45,14 @@ EXTRA_TREES = ((1, True), (4, False))
 """Rows in a leaf, at least, and whether a tree sees all rows, of extra trees to choose from."""
 TREE_CLASSES = 50
 """Beyond which trees do not speak by themselves: each leaf says a number for every class."""
+LINEAR_ANSWERS = 5_000_000
+"""Numbers that a linear map says of all rows, beyond which it does not: a step takes all."""
 LEAVES = (1, 4)
 """Rows in a leaf, at least, of forests to choose from."""
 WIDTHS = (1.0, 0.3)
 """Of the prior of a network's weights, to choose from."""
+LINEAR_WIDTHS = (*WIDTHS, 0.15)
+"""The same without hidden units, where hundreds of columns say a little each, as those of text."""
 EFFORT = 0.4
 """Of a network's training, where others speak beside it."""
 
@@ -182,7 +186,7 @@ class Supervised(Crowded, Robust):
                 f"learner must be 'auto', 'network' or 'linear' for rows that come in parts, got "
                 f"{self.learner!r}, which needs all rows at once."
             )
-        options = self._options(rows.x.shape[1:], labels) if together else []
+        options = self._options(rows.x.shape, labels) if together else []
         learners = [] if together else self._learners(rows.x.shape[1:], labels, spread)
 
         def units(own: Rows) -> Units:
@@ -249,8 +253,11 @@ class Supervised(Crowded, Robust):
         return self.learner == "auto" and points and tables
 
     def _options(self, shape: tuple[int, ...], labels: Any) -> list[Option]:
-        """Learners to pool, each with values of t, in the settings that are left to us."""
-        classes = 0 if labels is None else len(labels)
+        """Learners to pool, each with values of t, in the settings that are left to us.
+
+        shape: of all rows
+        """
+        classes, (rows, *columns) = 0 if labels is None else len(labels), shape
         path, few = (
             (POOL_PATH, (POOL_PATH[0], POOL_PATH[-1]))
             if is_auto(self.t)
@@ -267,15 +274,19 @@ class Supervised(Crowded, Robust):
         if self.learner == "trees":
             forests = [ForestLearner("forest", classes, leaf) for leaf in LEAVES]
             return [*trees, Option(forests[0], few, tuple(forests[1:]))]
+        hidden, linear = (self._model(tuple(columns), labels, how) for how in (None, ()))
+        beside = self.hidden and rows * classes <= LINEAR_ANSWERS
         return [
-            self._points(self._model(shape, labels), self.modes, path),
-            *([self._points(self._model(shape, labels, ()), FOLDS, path)] if self.hidden else []),
+            self._points(hidden, self.modes, path, WIDTHS),
+            *([self._points(linear, FOLDS, path, LINEAR_WIDTHS)] if beside else []),
             *trees,
         ]
 
-    def _points(self, model: Model, modes: int, path: tuple[float, ...]) -> Option:
+    def _points(
+        self, model: Model, modes: int, path: tuple[float, ...], widths: tuple[float, ...]
+    ) -> Option:
         """Points of a network, each on its own and with little training, under several priors."""
-        widths = WIDTHS if is_auto(self.beta) else WIDTHS[:1]
+        widths = widths if is_auto(self.beta) else widths[:1]
         first, *others = (
             replace(self._by_gradients(model, Particles(modes), 1, width), effort=EFFORT)
             for width in widths
@@ -430,6 +441,10 @@ class Supervised(Crowded, Robust):
             inputs.refuse_name(targets[0])
             options["y"] = targets[0]
         images = self._takes_images()
+        own = None if isinstance(self.learner, str) else frames.own(x)
+        if own is not None:
+            self.__dict__.pop("coder_", None)
+            return inputs.checked_beside(self, own, reset=reset, **options)
         x = x if images else frames.coded(self, x, reset=reset)
         rows, *rest = inputs.checked(self, x, images=images, reset=reset, **options)
         if images and isinstance(self.network, str) and rows.ndim == 3:

@@ -79,7 +79,9 @@ class Parts(NamedTuple):
             )
         order = np.asarray(jax.random.permutation(_own(key, 0), len(x)))
         learn, keep = np.sort(order[:size]), np.sort(order[size:])
-        prints = np.array([hash((row.tobytes(), one)) for row, one in zip(x, y, strict=True)])
+        prints = np.array(
+            [hash((row.tobytes(), one)) for row, one in zip(np.asarray(x), y, strict=True)]
+        )
         first = np.unique(prints[keep], return_index=True)[1]
         return cls(learn, keep, np.sort(first[~np.isin(prints[keep][first], prints[learn])]))
 

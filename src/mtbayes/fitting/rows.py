@@ -27,7 +27,7 @@ def distinct(
         inverse[kept] = np.arange(len(kept))
         return Rows(x, y, weight, trusted).take(kept), inverse
     order = y if y.dtype.kind in "biuf" else np.unique(y, return_inverse=True)[1]
-    flat = np.column_stack([x[kept].reshape(len(kept), -1), order[kept]])
+    flat = np.column_stack([np.asarray(x)[kept].reshape(len(kept), -1), order[kept]])
     _, first, places = np.unique(_sortable(flat), return_index=True, return_inverse=True)
     inverse[kept] = places.ravel()
     total = np.bincount(places.ravel(), weight[kept]).astype(float)

@@ -77,11 +77,15 @@ class Grove(NamedTuple):
             )
 
     def check_leaves(self, group: Array, width: int, groups: int | None = None) -> None:
-        """Refuse leaves that do not say `width` numbers, and trees without a group."""
+        """Refuse leaves that do not say `width` numbers, and trees without a group.
+
+        groups: how many there are, of which the last has a tree too; None if it is not known
+        """
         must(self.value.shape[1] == width, "what leaves say")
         must(isinstance(group, np.ndarray) and group.dtype.kind == "i", "groups of trees")
         must(group.shape == self.root.shape and group.min() >= 0, "groups of trees")
-        must(group.max() < (len(group) if groups is None else groups), "groups of trees")
+        must(group.max() < len(group), "groups of trees")
+        must(groups is None or group.max() + 1 == groups, "groups of trees")
 
     def leaves(self, x: Array) -> Array:
         """The leaf of each row in each tree, [T, n]."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS, Crossing, Place
 from mtbayes.learners.folds import class_shares, log_density, middle_width, pull
+from mtbayes.learners.frame import Frame, as_given
 from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
 from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
@@ -101,17 +104,20 @@ class Wrapped:
                 "the rare classes, or leave learner to 'auto'."
             )
         found = clone(self.estimator)
-        return found.fit(rows.x[which], rows.y[which], **_weighted(found, weight[which]))
+        x, y = as_given(rows.x[which]), rows.y[which]
+        with _told(self.name, rows.x):
+            return found.fit(x, y, **_weighted(found, weight[which]))
 
     def _shares(self, rows: Rows) -> FloatArray:
         return class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
 
     def _answer(self, fit: Any, x: Array, shares: FloatArray) -> FloatArray:
         """Probabilities of all classes [n, C], or numbers [n]."""
-        if not self.classes:
-            return np.asarray(fit.predict(x), float).reshape(len(x))
-        said = np.zeros((len(x), self.classes))
-        said[:, np.asarray(fit.classes_, int)] = fit.predict_proba(x)
+        with _told(self.name, x):
+            if not self.classes:
+                return np.asarray(fit.predict(as_given(x)), float).reshape(len(x))
+            said = np.zeros((len(x), self.classes))
+            said[:, np.asarray(fit.classes_, int)] = fit.predict_proba(as_given(x))
         return (1 - _BLUR) * said + _BLUR * shares
 
     def _predictive(self, said: list[FloatArray], spread: float) -> Any:
@@ -156,6 +162,23 @@ def check_wrapped(estimator: Any, *, classes: bool) -> None:
             f"learner must take sample_weight in fit, got {type(last).__name__}. Weights are how "
             "wrong rows lose their pull; use learner='auto' or an estimator that takes them."
         )
+
+
+@contextmanager
+def _told(name: str, x: Array) -> Iterator[None]:
+    """Tell what to do where an estimator cannot take a user's own table."""
+    try:
+        yield
+    except (ValueError, TypeError, ArithmeticError) as error:
+        if not isinstance(x, Frame):
+            raise
+        said = " ".join(str(error).split())[:200].rstrip(".")
+        raise InvalidInput(
+            f"learner must take the columns of X as they are, and values that it has not seen, got "
+            f"{name}, which says: {said}. Put a step before it, such as "
+            "OneHotEncoder(handle_unknown='ignore') in make_pipeline, or leave learner to 'auto', "
+            "which codes columns by itself."
+        ) from error
 
 
 def _last(estimator: Any) -> Any:
