@@ -129,7 +129,8 @@ def _members(model: Any, posterior: Posterior, state: Any, key: Array, members: 
             f"state must be one of {posterior!r}, got {type(state).__name__} with {held} "
             "components. Name the posterior that was fitted."
         )
-    theta = posterior.sample(key, state, -(-members // k) * k if posterior.drawn else k)
+    known = jax.tree.map(np.asarray, state)  # NumPy's in, NumPy's out
+    theta = posterior.sample(key, known, -(-members // k) * k if posterior.drawn else k)
     if theta.shape[1] != model.size:
         raise InvalidInput(
             f"state must hold {model.size} parameters for this model, got {theta.shape[1]}. "

@@ -1,6 +1,7 @@
 """`mtbayes audit` of a folder of images, by embeddings that a user gives."""
 
 import json
+from contextlib import closing
 
 import numpy as np
 import pyarrow.csv
@@ -12,6 +13,7 @@ from mtbayes.reviewing.views import Views
 
 Image = pytest.importorskip("PIL.Image")
 N = 40
+LONGER = ["--t", "0.7", "--epochs", "300", "--m", "3"]
 
 
 @pytest.fixture
@@ -26,14 +28,14 @@ def folder(tmp_path):
             Image.new("RGB", (20, 20), (shade, 0, 0)).save(
                 tmp_path / "photos" / label / f"{i:02d}.png"
             )
-            embeddings.append([shade / 100 - 1.2, *rng.normal(size=2)])
+            embeddings.append(shade / 100 - 1.2 + 0.1 * rng.normal(size=3))
     (tmp_path / "photos" / "b" / "zz.png").write_text("broken")
     np.save(tmp_path / "e.npy", [*embeddings, [0, 0, 0]])
     return tmp_path
 
 
 def test_the_image_in_the_wrong_folder_comes_first(case, folder):
-    found = case.run("audit", "photos", "--embed", "e.npy", *case.quick, "--show", 3, folder=folder)
+    found = case.run("audit", "photos", "--embed", "e.npy", *LONGER, "--show", 3, folder=folder)
     assert found.exit_code == 0, found.output
     assert "zz.png cannot be read and is left out" in found.stderr
     table = pyarrow.csv.read_csv(folder / "photos-audit.csv")
@@ -50,7 +52,7 @@ def test_paths_may_stand_in_a_column(case, folder):
     np.save(folder / "e.npy", np.load(folder / "e.npy")[:N])
     found = case.run(
         "audit", "list.csv", "--images", "file", "--target", "label", "--embed", "e.npy",
-        *case.quick, "--json", folder=folder,
+        *LONGER, "--json", folder=folder,
     )  # fmt: skip
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["suspects"][0]["path"].endswith("a/19.png")
@@ -99,9 +101,13 @@ def test_rows_are_those_of_the_table_whatever_is_left_out(case, folder):
 
 
 def test_an_audit_of_images_is_reviewed_with_its_images(case, folder):
-    found = case.run("audit", "photos", "--embed", "e.npy", *case.quick, folder=folder)
+    found = case.run("audit", "photos", "--embed", "e.npy", *LONGER, folder=folder)
     assert "mtbayes review photos-audit.csv --target given" in found.stdout
-    review = Review(folder / "photos-audit.csv", "given")
+    with closing(Review(folder / "photos-audit.csv", "given")) as review:
+        _decided(review, folder)
+
+
+def _decided(review, folder):
     views = Views(review)
     first = int(review.open[0])
     assert views.pictures.cells[first].endswith("a/19.png")
@@ -111,5 +117,4 @@ def test_an_audit_of_images_is_reviewed_with_its_images(case, folder):
     with pytest.raises(InvalidInput, match="audit that with --images path"):
         review.refit()
     clean = pyarrow.csv.read_csv(review.export(folder / "clean.csv").clean).to_pylist()
-    review.close()
     assert [row["given"] for row in clean if row["path"].endswith("a/19.png")] == ["b"]

@@ -11,6 +11,7 @@ from mtbayes.laws import WrongTargets
 from mtbayes.learners import Place
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.likelihoods import Gaussian
+from mtbayes.maths import draws
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import mean_field
@@ -210,7 +211,7 @@ def test_row_does_not_judge_a_fit_that_has_seen_it():
     other = y.copy()
     other[7] += 3
     one, two = (chosen(10, Rows(x, v, np.ones(25)), (0.9,))[0].unseen for v in (y, other))
-    fold = folds(25, jax.random.fold_in(KEY, 0))
+    fold = folds(25, draws.child(KEY, 0))
     same = np.all(one.means == two.means, axis=0)
     np.testing.assert_array_equal(same, fold == fold[7])
 

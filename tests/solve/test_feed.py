@@ -130,8 +130,8 @@ def test_batches_are_the_same_however_many_processes_read_them(folder, processes
 
 
 def test_fewer_rows_than_a_batch():
-    """All rows are one batch, in lanes too, where it is filled up with rows that weigh nothing."""
-    for lanes, size in ((1, 9), (2, 10)):
+    """All rows are one batch, in lanes too, filled up to 16s with rows that weigh nothing."""
+    for lanes, size in ((1, 16), (2, 16), (3, 48)):
         _, y, weight = batches(open_stream(X[:9], Y[:9], lanes=lanes), 64)
         assert weight.shape == (1, size)
         np.testing.assert_array_equal(np.sort(y[weight > 0]), np.sort(Y[:9]))

@@ -27,10 +27,16 @@ def child(parent: Array, *path: int) -> Array:
     >>> len({str(jax.random.key_data(child(key(0), i))) for i in range(100)})
     100
     """
-    words = np.asarray(jax.random.key_data(parent))
+    words = _words(parent)
     made = np.random.SeedSequence(words.ravel().tolist(), spawn_key=path)
     own: Array = made.generate_state(words.size).reshape(words.shape)
     return jax.random.wrap_key_data(own, impl=jax.random.key_impl(parent))
+
+
+def _words(parent: Array) -> Any:
+    """The numbers that a key is made of, also while a program is traced that knows the key."""
+    with jax.ensure_compile_time_eval():
+        return np.asarray(jax.random.key_data(parent))
 
 
 def generator(parent: Array) -> np.random.Generator:
@@ -40,7 +46,7 @@ def generator(parent: Array) -> np.random.Generator:
     >>> bool(one == two)
     True
     """
-    return np.random.default_rng(np.asarray(jax.random.key_data(parent)).ravel().tolist())
+    return np.random.default_rng(_words(parent).ravel().tolist())
 
 
 def normals(parent: Array, shape: tuple[int, ...]) -> Any:

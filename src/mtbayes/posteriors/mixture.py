@@ -18,6 +18,7 @@ import numpy as np
 from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.maths import draws, gaussian_kl_divergence, gaussian_renyi_divergence
+from mtbayes.maths.tlog import namespace
 from mtbayes.members import Gaussians, Plan
 from mtbayes.models import LogLik
 from mtbayes.posteriors.prior import Prior
@@ -71,8 +72,8 @@ class Mixture:
     def sample(self, key: Array, state: MixtureState, members: int) -> Array:
         """θ[S, P]: each component as often as any other, as far as S allows."""
         which = np.arange(members) % self.components
-        mean, log_std = np.asarray(state.mean), np.asarray(state.log_std)
-        return mean[which] + np.exp(log_std[which]) * draws.normals(key, (members, mean.shape[1]))
+        numbers = draws.normals(key, (members, state.mean.shape[1]))
+        return state.mean[which] + namespace(state.mean).exp(state.log_std[which]) * numbers
 
     def divergence(self, state: MixtureState, prior: Prior, t_p: float) -> Array:
         """A bound on D^R_{t_p}(q||p), exact for one component; KL at t_p = 1."""

@@ -56,7 +56,7 @@ class Particles:
 
     def sample(self, key: Array, state: ParticlesState, members: int) -> Array:
         """θ[S, P], the points in turn."""
-        return np.asarray(state.mean)[np.arange(members) % self.components]
+        return state.mean[np.arange(members) % self.components]
 
     def divergence(self, state: ParticlesState, prior: Prior, t_p: float) -> Array:
         """The mean of -log p(θ_k) up to a constant.

@@ -84,8 +84,7 @@ class Rank1:
 
     def sample(self, key: Array, state: Rank1State, members: int) -> Array:
         """θ[S, P], the points in turn."""
-        theta = Factors(*jax.tree.map(np.asarray, state)).theta()
-        return theta[np.arange(members) % self.components]
+        return Factors(*state).theta()[np.arange(members) % self.components]
 
     def divergence(self, state: Rank1State, prior: Prior, t_p: float) -> Array:
         """The mean of -log p(θ_k) up to a constant, as for points of their own."""

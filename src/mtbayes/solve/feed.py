@@ -291,9 +291,10 @@ def _size(batch_size: int, rows: int, shares: int) -> int:
 def _streamed(
     devices: Devices, settings: Settings, state: State, given: Any, key: Array, hyper: Hyper
 ) -> tuple[State, Any, Array]:
-    common = devices.everywhere((state, jax.random.key_data(key), hyper))
-    state, raw, hyper = common
-    return streamed(settings)(state, given, raw, hyper)
+    count = np.int32(len(given.weight))
+    common = devices.everywhere((state, count, jax.random.key_data(key), hyper))
+    state, count, raw, hyper = common
+    return streamed(settings)(state, given, count, raw, hyper)
 
 
 def _joined(parts: list[Rows], axis: int) -> Rows:

@@ -139,10 +139,11 @@ def program(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
 def streamed(settings: Settings) -> Callable[..., tuple[State, Terms, Array]]:
     """The compiled chunk where batches come one by one, split over the devices of a mesh."""
 
-    def run(state: State, batches: Rows, key: Array, hyper: Hyper) -> tuple[State, Terms, Array]:
+    def run(
+        state: State, batches: Rows, count: Array, key: Array, hyper: Hyper
+    ) -> tuple[State, Terms, Array]:
         key = jax.random.wrap_key_data(key)
         kind = batches.weight.dtype
-        count = len(batches.weight)
         return _steps(
             settings, state, batches, count, lambda b: b._replace(x=b.x.astype(kind)), key, hyper
         )
@@ -184,11 +185,12 @@ def _steps(
     hyper: Hyper,
 ) -> tuple[State, Terms, Array]:
     """A step for each of the first `count` of `inputs`, of which `batch` makes its rows."""
-    pool, places = _normals(settings, few_steps(len(jax.tree.leaves(inputs)[0])), key, state)
+    room = few_steps(len(jax.tree.leaves(inputs)[0]))
+    pool, places = _normals(settings, room, key, state)
     rule = settings.optimiser if settings.optimiser is not None else _ADAM
 
     def step(i: Array, so_far: tuple[State, Terms]) -> tuple[State, Terms]:
-        state, sums = so_far
+        state, trace = so_far
         normals = (
             jax.lax.dynamic_slice(pool, (places[i],), (settings.plan.size,)) if len(pool) else pool
         )
@@ -205,12 +207,12 @@ def _steps(
             rate = 0.5 * hyper.rate * (1 + jnp.cos(jnp.pi * state.step / hyper.steps))
             change = jax.tree.map(lambda c: -rate * c, change)
         moved = optax.apply_updates(state.posterior, change)
-        sums = Terms(*(a + b for a, b in zip(sums, terms, strict=True)))
-        return State(moved, optimiser, state.step + 1), sums
+        trace = jax.tree.map(lambda all_, one: all_.at[i].set(one), trace, terms)
+        return State(moved, optimiser, state.step + 1), trace
 
-    none = Terms(*(jnp.zeros((), hyper.rate.dtype) for _ in Terms._fields))
-    state, sums = jax.lax.fori_loop(0, count, step, (state, none))
-    mean = Terms(*(v / count for v in sums))
+    none = Terms(*(jnp.zeros(room, hyper.rate.dtype),) * 3)
+    state, trace = jax.lax.fori_loop(0, count, step, (state, none))
+    mean = Terms(*(jnp.sum(v) / count for v in trace))
     sound = jnp.isfinite(mean.loss) & jnp.all(
         jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state.posterior)])
     )
