@@ -112,8 +112,7 @@ def _decided(review, folder):
     first = int(review.open[0])
     assert views.pictures.cells[first].endswith("a/19.png")
     assert views.pictures.image(first)[1] == "image/png"
-    assert review.suggested(first) == "b"
-    review.decide(first, "correct")
+    review.decide(first, "correct", "b")
     with pytest.raises(InvalidInput, match="audit that with --images path"):
         review.refit()
     clean = pyarrow.csv.read_csv(review.export(folder / "clean.csv").clean).to_pylist()
