@@ -1,5 +1,6 @@
 """`learner=`: several model classes as one, each alone, and a user's own."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -261,3 +262,15 @@ def test_too_few_rows_to_leave_some_out(learner):
     x, y = load_iris(return_X_y=True)
     with pytest.raises(InvalidInput, match=r"at least 20 rows .* got 19"):
         RobustClassifier(learner=learner).fit(x[41:60], y[41:60])
+
+
+@pytest.mark.parametrize("kind", [RobustClassifier, RobustRegressor])
+def test_a_fit_compiles_one_program_and_predicting_none(caplog, kind):
+    """Starts, keys, linear maps and predictions are NumPy's: compiling may outlast a small fit."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(83, 6))
+    y = (x[:, 0] > 0).astype(int) if kind is RobustClassifier else x[:, 0]
+    with jax.log_compiles(True):
+        kind(hidden=(7,), random_state=0).fit(x, y).predict(x)
+    told = [record.getMessage() for record in caplog.records]
+    assert len([words for words in told if "Finished XLA compilation" in words]) == 1, told

@@ -601,3 +601,21 @@ def test_large_whole_targets_keep_their_size():
         for y in (np.full(60, 3 * 10**10), np.full(60, 3e10))
     ]
     assert values[0] == values[1]
+
+
+def test_numbers_of_rows_that_are_alike_share_a_program():
+    """39 and 60 rows: equal batches of 16, room for 64 rows, and as many epochs a chunk."""
+    traced = []
+
+    class Counted(Gaussian):
+        def log_lik(self, outputs, own, y):
+            traced.append(outputs.shape)
+            return super().log_lik(outputs, own, y)
+
+    model = Model(mlp((3, 1)), Counted(0.4))
+    counts = []
+    for n in (39, 60, 53):
+        fit(model, X[:n], Y[:n], Criterion(2, 0.7), key=KEY, epochs=3, batch_size=16)
+        counts.append(len(traced))
+    assert counts[0] > 0
+    assert counts == counts[:1] * 3

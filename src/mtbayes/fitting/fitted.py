@@ -8,7 +8,6 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mtbayes._values import storable
@@ -150,7 +149,8 @@ class Fitted:
     @property
     def members_key(self) -> Array:
         """The random key that members are drawn with."""
-        return jax.random.wrap_key_data(jnp.asarray(self.key))
+        words: Array = np.asarray(self.key)
+        return jax.random.wrap_key_data(words)
 
 
 def marks(x: Array, y: Array) -> Array:
