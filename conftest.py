@@ -1,10 +1,12 @@
-"""Programs compiled by one test are read by others: most of the tests' time is compilation.
+"""Programs compiled by one test are read by others; examples of properties are the same each time.
 
-They are kept below `.pytest_cache`, for the other workers and for the next run.
+Most of the tests' time is compilation. Programs are kept below `.pytest_cache`, for the other workers and for the next run.
 """
 
 import os
 from pathlib import Path
+
+from hypothesis import settings
 
 # Before JAX is imported, and for the processes that tests start.
 _CACHE = {
@@ -14,3 +16,7 @@ _CACHE = {
 }
 for name, value in _CACHE.items():
     os.environ.setdefault(name, value)
+
+# A run that fails fails again. HYPOTHESIS_PROFILE=default looks for new examples.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

@@ -54,9 +54,10 @@ def checked(
             "choice first, in pandas (dates - pd.Timestamp('2020-01-01')).dt.days."
         )
     try:
-        found = validate_data(
-            estimator, x, dtype=np.float64, ensure_2d=not images, allow_nd=images, **options
-        )
+        with np.errstate(invalid="ignore"):  # infinities of both signs are summed there, and told
+            found = validate_data(
+                estimator, x, dtype=np.float64, ensure_2d=not images, allow_nd=images, **options
+            )
     except OverflowError as error:
         raise InvalidInput(
             f"X must hold numbers of at most 1.8e308, {error}. Divide such a column first."

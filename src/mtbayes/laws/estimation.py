@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.optimize import brentq, minimize, minimize_scalar, nnls
 from scipy.special import expit, logsumexp
 from scipy.stats import chi2
 
@@ -18,6 +18,10 @@ TINY = 1e-300
 FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
 SLOPE_SPREAD = 3.0  # of the log odds of a wrong row between no doubt and all doubt, likewise
 _STEPS = 100  # of Newton's, at most
+_EM_STEPS = 10  # before Newton's
+_ENOUGH = 1e-11  # nats a row, that a further step would gain
+_LEAST = 1e-12  # of a row's largest density: a step must not leave one without any
+_RIDGE = 1e-10  # of the curvature: densities may be alike
 _OPEN = 0.05  # of the share of wrong rows, which an estimate may be too low by and be one
 GOOD_ROWS = 10.0  # that count as seen where wrong rows are hard to tell
 # The best parameters of densities [k, n] of rows with weights [n], and the mean log density.
@@ -152,7 +156,8 @@ def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
     """Weights [k] of the mixture of known densities exp(logs[k, n]) that explains rows best.
 
     The problem is concave. Its dual variable is known, so that the weights need only be kept above
-    0: they sum to 1 at the best by themselves.
+    0: they sum to 1 at the best by themselves. A step of Newton's is then a least squares problem
+    of k numbers that are not negative.
     """
     densities = np.exp(logs - logs.max(axis=0))
     mean_weight = weight / weight.sum()
@@ -160,17 +165,32 @@ def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
         second = _second_share(densities[0], densities[1], mean_weight)
         return np.array([1 - second, second])
 
-    def loss(shares: FloatArray) -> tuple[float, FloatArray]:
-        mixed = shares @ densities + TINY
-        return float(shares.sum() - np.log(mixed) @ mean_weight), 1 - densities @ (
-            mean_weight / mixed
-        )
+    def loss(shares: FloatArray) -> float:
+        return float(shares.sum() - np.log(shares @ densities + _LEAST) @ mean_weight)
 
-    start = np.full(len(logs), 1 / len(logs))
-    found = minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(logs), tol=1e-10
-    ).x
-    return np.asarray(found / found.sum())
+    shares = np.full(len(logs), 1 / len(logs))
+    for _ in range(_EM_STEPS):  # from afar Newton's would leave rows without what explains them
+        shares = shares * (densities @ (mean_weight / (shares @ densities + _LEAST)))
+    value = loss(shares)
+    for _ in range(_STEPS):
+        pull = densities / (shares @ densities + _LEAST)
+        slope, curve = 1 - pull @ mean_weight, (pull * mean_weight) @ pull.T
+        step = _newton_step(shares, slope, curve)
+        gain, size = -float(slope @ step), 1.0
+        while gain > _ENOUGH and loss(shares + size * step) > value - 0.1 * size * gain:
+            size /= 2
+        if gain * size <= _ENOUGH:
+            break
+        shares = shares + size * step
+        value = loss(shares)
+    return np.asarray(shares / shares.sum())
+
+
+def _newton_step(at: FloatArray, slope: FloatArray, curve: FloatArray) -> FloatArray:
+    """To the least value of a quadratic function where nothing is below 0."""
+    root = np.linalg.cholesky(curve + _RIDGE * np.trace(curve) * np.eye(len(at)))
+    aim = at @ root - np.linalg.solve(root, slope)
+    return np.asarray(nnls(root.T, aim)[0] - at)
 
 
 def _second_share(first: FloatArray, second: FloatArray, weight: FloatArray) -> float:
