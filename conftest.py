@@ -1,6 +1,7 @@
 """Programs compiled by one test are read by others; examples of properties are the same each time.
 
-Most of the tests' time is compilation. Programs are kept below `.pytest_cache`, for the other workers and for the next run.
+Most of the tests' time is compilation. Programs are kept below `.pytest_cache`, for the other
+workers and for the next run.
 """
 
 import os

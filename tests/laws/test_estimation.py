@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mtbayes.laws import WrongLabels, WrongTargets
+from mtbayes.laws import WrongLabels, WrongTargets, mixture_shares
 
 from .conftest import labels, predictive_of, targets
 
@@ -92,3 +92,19 @@ def test_predictive_that_knows_nothing_cannot_tell_the_share():
     found = WrongLabels.fit(p, y, np.ones(500)).contamination(p, y, np.ones(500))
     assert found.low == 0
     assert found.high == pytest.approx(0.75, rel=0.04)  # where labels would tell nothing
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_shares_of_a_mixture_are_the_best_there_are(k):
+    """A share above 0 has a slope of 1, Karush, Kuhn and Tucker say, and one of 0 at most that."""
+    rng = np.random.default_rng(k)
+    logs = rng.normal(size=(k, 200)) * 4 + np.linspace(2, -2, k)[:, None]
+    logs[:, -1] = np.where(np.arange(k) == k - 1, 0.0, -np.inf)  # a row that one alone explains
+    weight = rng.uniform(0.2, 2, 200)
+    shares = mixture_shares(logs, weight)
+    densities = np.exp(logs)
+    slope = densities @ (weight / weight.sum() / (shares @ densities))
+    assert shares.sum() == pytest.approx(1)
+    assert shares[-1] > 0
+    np.testing.assert_allclose(slope[shares > 1e-9], 1, atol=1e-4)
+    assert np.all(slope < 1 + 1e-4)
