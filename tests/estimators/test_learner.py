@@ -274,3 +274,10 @@ def test_a_fit_compiles_one_program_and_predicting_none(caplog, kind):
         kind(hidden=(7,), random_state=0).fit(x, y).predict(x)
     told = [record.getMessage() for record in caplog.records]
     assert len([words for words in told if "Finished XLA compilation" in words]) == 1, told
+
+
+def test_trees_print_nothing_of_their_own(capfd):
+    """A column of two values, as few as LightGBM warns of, beside one that is constant."""
+    y = np.arange(40) % 2
+    RobustClassifier(learner="trees", random_state=0).fit(np.stack([y, 0 * y], axis=1), y)
+    assert capfd.readouterr().out == ""

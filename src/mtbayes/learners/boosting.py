@@ -24,7 +24,8 @@ _RATE = 0.07  # of as many rounds as there are at most
 _LENGTHS = (0.1, 0.25, 0.5, 1.0)  # of the rounds, of which unseen rows choose
 _LIMIT = 30.0  # of a score, whose softmax is then a number
 _SPREAD_ROUNDS = 40
-_USUAL = {
+_QUIET = {"verbose": -1}  # also while rows are read: what it prints would mix with ours
+_USUAL = _QUIET | {
     "learning_rate": _RATE,
     "num_leaves": 15,
     "min_child_samples": 5,
@@ -37,7 +38,6 @@ _USUAL = {
     "deterministic": True,
     "force_col_wise": True,
     "feature_pre_filter": False,
-    "verbose": -1,
 }
 
 
@@ -156,7 +156,7 @@ class BoostingLearner:
             aim = {"objective": "binary" if self.classes else number}
         rate = min(0.2, _RATE * max(1.0, _ROUNDS / self._rounds))
         settings = _USUAL | aim | {"seed": seed, "learning_rate": rate}
-        return lightgbm.Booster(settings, lightgbm.Dataset(x, y, weight=weight))
+        return lightgbm.Booster(settings, lightgbm.Dataset(x, y, weight=weight, params=_QUIET))
 
     def _said(
         self, scores: FloatArray, spread: FloatArray | None
@@ -203,7 +203,7 @@ def _spread(
     settings = _USUAL | {"objective": "regression", "num_leaves": 7, "min_child_samples": 20}
     for k in range(int(fold.max()) + 1):
         seen = fold != k
-        data = lightgbm.Dataset(x[seen], error[seen], weight=weight[k, seen])
+        data = lightgbm.Dataset(x[seen], error[seen], weight=weight[k, seen], params=_QUIET)
         grown.append(lightgbm.train(settings | {"seed": seed + k}, data, _SPREAD_ROUNDS))
         said[~seen] = np.asarray(grown[-1].predict(x[~seen]))
     return lambda: _grove(grown, _SPREAD_ROUNDS, 1), said
