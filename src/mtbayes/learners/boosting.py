@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -213,30 +213,32 @@ def _grove(boosters: Sequence[Any], rounds: int, scores: int) -> tuple[Grove, Ar
     """The trees of the first rounds of each booster, and the group of each tree."""
     trees, group = [], []
     for k, booster in enumerate(boosters):
-        for tree in booster.dump_model(num_iteration=rounds)["tree_info"]:
-            trees.append(_arrays(tree["tree_structure"]))
-            group.append(k * scores + tree["tree_index"] % scores)
+        _, *blocks = booster.model_to_string(num_iteration=rounds).split("\nTree=")
+        trees.extend(map(_arrays, blocks))
+        group.extend(k * scores + i % scores for i in range(len(blocks)))
     return Grove.of(trees), np.array(group, np.int32)
 
 
-def _arrays(root: dict[str, Any]) -> tuple[Array, Array, Array, Array, Array]:
-    """A tree of LightGBM's as a `Grove` takes it."""
-    nodes = list(_nodes(root))
-    place = {id(node): i for i, node in enumerate(nodes)}
-    feature, threshold, left, right, value = [], [], [], [], []
-    for node in nodes:
-        leaf = "leaf_value" in node
-        feature.append(-1 if leaf else node["split_feature"])
-        threshold.append(0.0 if leaf else node["threshold"])
-        left.append(-1 if leaf else place[id(node["left_child"])])
-        right.append(-1 if leaf else place[id(node["right_child"])])
-        value.append([node["leaf_value"] if leaf else 0.0])
-    return tuple(map(np.array, (feature, threshold, left, right, value)))  # type: ignore[return-value]
+def _arrays(block: str) -> tuple[Array, Array, Array, Array, Array]:
+    """A tree as a `Grove` takes it, from a model file of LightGBM's.
 
+    There it has lists of its inner nodes and of its leaves, and the child -1-i is leaf i. A line of
+    such a list is read faster than the nested nodes of its JSON.
+    """
+    lines = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
 
-def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Parents before their children."""
-    yield node
-    if "leaf_value" not in node:
-        yield from _nodes(node["left_child"])
-        yield from _nodes(node["right_child"])
+    def read(name: str, kind: type) -> Array:
+        return np.fromstring(lines.get(name, ""), kind, sep=" ")
+
+    leaf = read("leaf_value", float)
+    none, feature = np.full(len(leaf), -1), read("split_feature", int)
+    inner = len(feature)
+    left, right = (read(name, int) for name in ("left_child", "right_child"))
+    left, right = (np.where(v < 0, inner - 1 - v, v) for v in (left, right))
+    return (
+        np.append(feature, none),
+        np.append(read("threshold", float), np.zeros(len(leaf))),
+        np.append(left, none),
+        np.append(right, none),
+        np.append(np.zeros(inner), leaf)[:, None],
+    )
