@@ -24,3 +24,6 @@ for name, value in (_CACHE | _FAST).items():
 # A run that fails fails again. HYPOTHESIS_PROFILE=default looks for new examples.
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+# What tests write need not outlive a power cut, and waiting for the disk is much of their time.
+os.fsync = lambda descriptor: None

@@ -5,23 +5,29 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
 
 from mtbayes.cli import app
+from mtbayes.estimators import RobustClassifier
 from mtbayes.experiments import COLUMNS, demo, toy
 
 run = CliRunner().invoke
 
 
-@pytest.fixture
-def few_data_sets(monkeypatch):
-    monkeypatch.setattr(toy, "DATA_SETS", 2)
+@pytest.fixture(scope="module")
+def toys(tmp_path_factory):
+    """The toy of the paper, computed once, and its screen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(toy, "DATA_SETS", 2)
+        folder = tmp_path_factory.mktemp("toys")
+        return folder, run(app, ["reproduce", "toy", "--out", str(folder)])
 
 
-def test_reproduce_toy(tmp_path, few_data_sets):
-    result = run(app, ["reproduce", "toy", "--out", str(tmp_path)])
+def test_reproduce_toy(toys):
+    tmp_path, result = toys
     assert result.exit_code == 0, result.output
     for name in ("fig1-toy", "fig9-toy", "random-data-sets"):
         assert (tmp_path / "toy" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -36,10 +42,10 @@ def test_reproduce_toy(tmp_path, few_data_sets):
     assert not [p for p in tmp_path.rglob(".*") if p.is_file()]
 
 
-def test_drawing_again_computes_nothing(tmp_path, few_data_sets, monkeypatch):
+def test_drawing_again_computes_nothing(toys, monkeypatch):
     from mtbayes.report import REPORTS
 
-    assert run(app, ["reproduce", "toy", "--out", str(tmp_path)]).exit_code == 0
+    tmp_path = toys[0]
     first = (tmp_path / "toy" / "fig1-toy.svg").read_bytes()
     monkeypatch.setattr(toy, "fixed_points", None)
     REPORTS["toy"].draw(tmp_path)
@@ -98,7 +104,9 @@ def test_folder_that_cannot_be_written(tmp_path):
 
 
 def test_demo(tmp_path, monkeypatch):
+    """The command; what the default learns is tested in tests/experiments."""
     monkeypatch.setattr(demo, "EPOCHS", 2)
+    monkeypatch.setattr(demo, "RobustClassifier", partial(RobustClassifier, learner="linear"))
     result = run(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     folder = tmp_path / "demo"

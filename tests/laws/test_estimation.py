@@ -6,8 +6,10 @@ Statistical tests fix their seeds; their tolerances are 4 standard errors and mo
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 from mtbayes.laws import WrongLabels, WrongTargets, mixture_shares
+from mtbayes.laws.estimation import SLOPE_SPREAD, leaned
 
 from .conftest import labels, predictive_of, targets
 
@@ -108,3 +110,22 @@ def test_shares_of_a_mixture_are_the_best_there_are(k):
     assert shares[-1] > 0
     np.testing.assert_allclose(slope[shares > 1e-9], 1, atol=1e-4)
     assert np.all(slope < 1 + 1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_level_and_slope_of_doubt_are_the_best_there_are(epsilon):
+    """No point of a fine grid explains rows better, its prior included."""
+    rng = np.random.default_rng(19)
+    p, y, _ = labels(rng, 200, 4, epsilon)
+    good = p.log_probs[np.arange(200), y]
+    logs = np.stack([good, np.log1p(-np.exp(good)) - np.log(3)])
+    doubt, weight = p.entropy / np.log(4), rng.uniform(0.2, 2, 200)
+    (level, slope), score = leaned(logs, weight, doubt)
+    levels, slopes = np.meshgrid(np.linspace(-15, 15, 301), np.linspace(0, 30, 301))
+    odd = expit(levels[..., None] + slopes[..., None] * doubt)
+    mixed = np.log((1 - odd) * np.exp(logs[0]) + odd * np.exp(logs[1]))
+    prior = 0.5 * (slopes / SLOPE_SPREAD) ** 2 / weight.sum()
+    scores = np.average(mixed, axis=2, weights=weight) - prior
+    assert -15 <= level <= 15
+    assert 0 <= slope <= 30
+    assert scores.max() - 1e-9 < score < scores.max() + 1e-3

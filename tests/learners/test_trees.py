@@ -51,9 +51,10 @@ def test_walked_trees_of_numbers_agree_with_scikit_learn():
     np.testing.assert_allclose(mean, forest.predict(new), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("classes", [0, 2, 4])
-def test_walked_boosting_agrees_with_lightgbm(classes):
+@pytest.mark.parametrize(("classes", "splits"), [(0, 1), (2, 1), (4, 1), (0, 0), (2, 0)])
+def test_walked_boosting_agrees_with_lightgbm(classes, splits):
     rows, new = rows_of(classes=classes)
+    rows, new = rows._replace(x=rows.x * splits), new * splits  # of equal rows trees are one leaf
     fold = np.arange(len(rows.y)) % 2
     learner, grown = BoostingLearner(classes), []
     plant = BoostingLearner._planted

@@ -326,7 +326,7 @@ def started(tmp_path_factory):
 def test_devices_of_a_mesh_end_where_one_does(started, by_memory, shuffled, tmp_path):
     start, rows = started
     np.savez(tmp_path / "held.npz", x=X, y=Y)
-    flags = "--xla_force_host_platform_device_count=4"
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=4"
     process = start("virtual", rows, tmp_path / "held.npz", XLA_FLAGS=flags)
     out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar, nnls
@@ -25,6 +25,7 @@ _LEAST = 1e-12  # of a row's largest density: a step must not leave one without 
 _RIDGE = 1e-10  # of the curvature: densities may be alike
 _OPEN = 0.05  # of the share of wrong rows, which an estimate may be too low by and be one
 GOOD_ROWS = 10.0  # that count as seen where wrong rows are hard to tell
+_Law = TypeVar("_Law")  # what log densities depend on: a law, or the log of a factor
 # The best parameters of densities [k, n] of rows with weights [n], and the mean log density.
 Explanation: TypeAlias = Callable[[FloatArray, Array], tuple[FloatArray, float]]
 
@@ -102,15 +103,15 @@ def explained_below(logs: FloatArray, weight: Array, most: float) -> tuple[Float
 
 
 def with_good_rows(
-    logs_at: Callable[[float], FloatArray], weight: Array
-) -> tuple[Callable[[float], FloatArray], FloatArray]:
+    logs_at: Callable[[_Law], FloatArray], weight: Array
+) -> tuple[Callable[[_Law], FloatArray], FloatArray]:
     """Log densities [k, n+1] and weights with good rows among them that were seen before.
 
     They are a prior of the share of wrong rows, Beta(1, 1 + GOOD_ROWS).
     """
 
-    def more_at(log_factor: float) -> FloatArray:
-        logs = logs_at(log_factor)
+    def more_at(law: _Law) -> FloatArray:
+        logs = logs_at(law)
         good = np.full((len(logs), 1), -np.inf)
         good[0] = 0.0
         return np.concatenate([logs, good], axis=1)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp
-from scipy.stats import chi2
+from scipy.special import gammaincinv, logsumexp
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
@@ -111,16 +110,19 @@ class WrongTargets:
         least: of the scale
         """
         few, some, _ = _few(predictive, weight, _SKEW_JUDGES)
-        counted = weight[some]  # not as many as all rows: chance among few would speak for all
+        # Not weighed as all rows: chance among few would speak for all.
+        logs_of, counted = with_good_rows(self._logs_of(few, y[some]), weight[some])
+
+        def leaning(at: Any, freedom: float) -> WrongTargets:
+            scale, skew, shift = math.exp(at[0]), float(at[1]), float(at[2])
+            return replace(self, scale=scale, freedom=freedom, skew=skew, shift=shift)
 
         def loss(at: Any, freedom: float) -> float:
-            log_scale, skew, shift = at
-            if abs(skew) > _MOST_SKEW or math.exp(log_scale) < least:
+            law = leaning(at, freedom)
+            if abs(law.skew) > _MOST_SKEW or law.scale < least:
                 return math.inf
-            law = replace(self, freedom=freedom, skew=float(skew), shift=float(shift))
-            logs_at, all_rows = with_good_rows(law.logs_at(few, y[some]), counted)
-            known = (log_scale / FACTOR_SPREAD, skew / _SKEW_SPREAD, shift / _SHIFT_SPREAD)
-            gained = explained(logs_at(log_scale), all_rows)[1] * all_rows.sum()
+            known = np.divide(at, (FACTOR_SPREAD, _SKEW_SPREAD, _SHIFT_SPREAD))
+            gained = explained(logs_of(law), counted)[1] * counted.sum()
             return float(0.5 * np.square(known).sum() - gained)
 
         start = np.array([math.log(self.scale), 0.0, 0.0])
@@ -137,11 +139,7 @@ class WrongTargets:
                 partial(loss, freedom=freedom), start, method="Nelder-Mead", options=how
             )
             if found.fun < best:
-                log_scale, skew, shift = map(float, found.x)
-                best = float(found.fun)
-                law = replace(
-                    self, scale=math.exp(log_scale), freedom=freedom, skew=skew, shift=shift
-                )
+                best, law = float(found.fun), leaning(found.x, freedom)
         return law
 
     @classmethod
@@ -192,9 +190,7 @@ class WrongTargets:
         if math.isinf(self.freedom):
             return GaussianPredictive(means, stds)
         times = -(-_SCALES // len(means))
-        count = times * len(means)
-        levels = (_in_turn(count) + 0.5) / count
-        factors = np.sqrt(self.freedom / chi2.ppf(levels, self.freedom))[:, None]
+        factors = _scales(self.freedom, times * len(means))[:, None]
         means, stds = np.tile(means, (times, 1)), np.tile(stds, (times, 1))
         if self.skew or self.shift:
             means = means + (self.skew * (factors - 1) + self.shift) * stds
@@ -219,13 +215,21 @@ class WrongTargets:
         return np.stack([uniform, marginal, cauchy])
 
     def _logs(self, predictive: GaussianPredictive, y: Array) -> FloatArray:
-        return self.logs_at(predictive, y)(float(np.log(self.scale)))
+        return self._logs_of(predictive, y)(self)
 
     def logs_at(self, predictive: GaussianPredictive, y: Array) -> Callable[[float], FloatArray]:
+        """As `_logs_of`, by the log of the scale."""
+        logs_of = self._logs_of(predictive, y)
+        return lambda log_scale: logs_of(replace(self, scale=float(np.exp(log_scale))))
+
+    def _logs_of(
+        self, predictive: GaussianPredictive, y: Array
+    ) -> Callable[[WrongTargets], FloatArray]:
         """Log density of targets that are good, and of the three kinds of wrong, [4, n].
 
-        One that is trusted is good, but may be as wild as a wrong one: a single number that is far
-        off and yet right must not make all others uncertain.
+        It is asked for by laws that differ in the spread of good targets alone. A target that is
+        trusted is good, but may be as wild as a wrong one: a single number that is far off and yet
+        right must not make all others uncertain.
         """
         y = np.asarray(y, float)
         wrong, trusted = self._log_wrong(y), predictive.trusted
@@ -234,13 +238,12 @@ class WrongTargets:
             wild = np.where(trusted, np.log(_WILD) + logsumexp(wrong, axis=0) - np.log(3), wild)
             wrong = np.where(trusted, -np.inf, wrong)
 
-        def logs_at(log_scale: float) -> FloatArray:
-            law = replace(self, scale=float(np.exp(log_scale)))
+        def logs_of(law: WrongTargets) -> FloatArray:
             with np.errstate(over="ignore"):  # the square of a wild target
                 good = np.logaddexp(law.calibrated(predictive).log_prob(y), wild)
                 return np.concatenate([good[None], wrong])
 
-        return logs_at
+        return logs_of
 
     def beside_all(
         self,
@@ -294,6 +297,11 @@ def _few(
     return few, some, weight[some] * (weight.sum() / weight[some].sum())
 
 
-def _in_turn(count: int) -> Array:
-    """0 .. count-1 in an order without a pattern: members that follow each other may be alike."""
-    return np.random.default_rng(0).permutation(count)
+@cache
+def _scales(freedom: float, count: int) -> FloatArray:
+    """So many scales of Gaussians that make a Student's t.
+
+    In an order without a pattern: members that follow each other may be alike.
+    """
+    levels = (np.random.default_rng(0).permutation(count) + 0.5) / count
+    return np.asarray(np.sqrt(freedom / (2 * gammaincinv(freedom / 2, levels))))

@@ -13,7 +13,7 @@ from scipy.special import entr, log_softmax
 from mtbayes._values import must, storable
 from mtbayes.learners import MEMBERS, Crossing, Place
 from mtbayes.learners.folds import FLOOR, mean_log_t, pull, seed_of
-from mtbayes.learners.grove import Grove
+from mtbayes.learners.grove import Grove, Tree
 from mtbayes.predictives import ClassPredictive, GaussianPredictive
 from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
@@ -211,7 +211,7 @@ def _spread(
 
 def _grove(boosters: Sequence[Any], rounds: int, scores: int) -> tuple[Grove, Array]:
     """The trees of the first rounds of each booster, and the group of each tree."""
-    trees, group = [], []
+    trees, group = list[Tree](), list[int]()
     for k, booster in enumerate(boosters):
         _, *blocks = booster.model_to_string(num_iteration=rounds).split("\nTree=")
         trees.extend(map(_arrays, blocks))
@@ -219,7 +219,7 @@ def _grove(boosters: Sequence[Any], rounds: int, scores: int) -> tuple[Grove, Ar
     return Grove.of(trees), np.array(group, np.int32)
 
 
-def _arrays(block: str) -> tuple[Array, Array, Array, Array, Array]:
+def _arrays(block: str) -> Tree:
     """A tree as a `Grove` takes it, from a model file of LightGBM's.
 
     There it has lists of its inner nodes and of its leaves, and the child -1-i is leaf i. A line of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from mtbayes._values import must, storable
 from mtbayes.errors import InvalidInput
 from mtbayes.types import Array, FloatArray
 
+# Feature, threshold, left, right and value[N, V] of a tree's nodes.
+Tree: TypeAlias = tuple[Array, Array, Array, Array, Array]
 _AT_ONCE = 2**20  # leaves that are looked for together, trees × rows
 
 
@@ -33,8 +35,8 @@ class Grove(NamedTuple):
     root: Array
 
     @classmethod
-    def of(cls, trees: Iterable[tuple[Array, Array, Array, Array, Array]]) -> Grove:
-        """From feature, threshold, left, right and value[N, V] of each tree."""
+    def of(cls, trees: Iterable[Tree]) -> Grove:
+        """All nodes of some trees."""
         parts, roots, at = [], [], 0
         for feature, threshold, left, right, value in trees:
             leaf = np.asarray(left) < 0
@@ -124,6 +126,6 @@ class Grove(NamedTuple):
         return total
 
 
-def of_sklearn(tree: Any, value: FloatArray) -> tuple[Array, Array, Array, Array, Array]:
+def of_sklearn(tree: Any, value: FloatArray) -> Tree:
     """A tree of scikit-learn's, by its public arrays, with what its nodes say, [N, V]."""
     return tree.feature, tree.threshold, tree.children_left, tree.children_right, value
