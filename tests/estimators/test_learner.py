@@ -63,7 +63,7 @@ def test_learners_speak_together_by_default(pooled, dirty):
 def test_a_linear_map_is_left_out_where_it_would_have_to_say_too_much(dirty, monkeypatch):
     x, _, given = dirty
     monkeypatch.setattr(supervised, "LINEAR_ANSWERS", 3 * len(x) - 1)
-    model = RobustClassifier(t=1.0, random_state=0).fit(x, given.data)
+    model = RobustClassifier(t=1.0, epochs=5, random_state=0).fit(x, given.data)
     names = {entry["learner"] for entry in model.score_path_}
     assert "network" in names
     assert "linear" not in names
@@ -110,7 +110,7 @@ def test_equal_seeds_give_equal_pools_whatever_the_order_of_rows(pooled, dirty):
 
 
 def test_a_t_that_is_given_is_the_t_of_all(dirty):
-    model = RobustClassifier(t=0.5, random_state=0).fit(dirty[0], dirty[2].data)
+    model = RobustClassifier(t=0.5, epochs=5, random_state=0).fit(dirty[0], dirty[2].data)
     assert {e["t"] for e in model.score_path_} == {0.5}
     assert model.t_ == 0.5
 
@@ -198,9 +198,8 @@ def test_what_needs_a_network_says_so(pooled, dirty):
     x, _, given = dirty
     with pytest.raises(InvalidInput, match="network"):
         pooled.influence(x[:5], given.data[:5])
-    model = RobustClassifier(random_state=0).fit(x[:100], given.data[:100])
     with pytest.raises(InvalidInput, match="learner='network'"):
-        model.partial_fit(x[100:], given.data[100:])
+        pooled.partial_fit(x[100:], given.data[100:])
 
 
 def test_rows_that_come_in_parts_are_learned_by_a_network(dirty):
