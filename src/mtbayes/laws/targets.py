@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp
-from scipy.stats import chi2
+from scipy.special import gammaincinv, logsumexp
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
@@ -194,7 +193,7 @@ class WrongTargets:
         times = -(-_SCALES // len(means))
         count = times * len(means)
         levels = (_in_turn(count) + 0.5) / count
-        factors = np.sqrt(self.freedom / chi2.ppf(levels, self.freedom))[:, None]
+        factors = np.sqrt(self.freedom / (2 * gammaincinv(self.freedom / 2, levels)))[:, None]
         means, stds = np.tile(means, (times, 1)), np.tile(stds, (times, 1))
         if self.skew or self.shift:
             means = means + (self.skew * (factors - 1) + self.shift) * stds
