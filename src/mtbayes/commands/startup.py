@@ -14,12 +14,12 @@ from typing import Any
 
 _ABSENT = "pandas"
 _LATER = "scipy.stats"
-_DOWNLOADS = ("reproduce",)  # commands whose data sets are read by pandas
+_DOWNLOADS = "reproduce"  # the command whose data sets are read by pandas
 
 
 def start_sooner() -> None:
     """Before anything is imported that takes long; for this process, which is a command's."""
-    if sys.argv[1:2] == list(_DOWNLOADS):
+    if sys.argv[1:2] == [_DOWNLOADS]:
         return
     sys.meta_path.insert(0, _Without())
     sys.modules.setdefault(_LATER, _Later(_LATER))

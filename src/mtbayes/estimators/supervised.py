@@ -54,7 +54,7 @@ WIDTHS = (1.0, 0.3)
 LINEAR_WIDTHS = (*WIDTHS, 0.15)
 """The same without hidden units, where hundreds of columns say a little each, as those of text."""
 EFFORT, FEW_EFFORT, FEW_ROWS = 0.4, 0.25, 1000
-"""Of a network's training, where others speak beside it; and where rows are fewer than the last."""
+"""Of a network's training where others speak beside it; of classes, where rows are few, less."""
 
 
 class Supervised(Crowded, Robust):
@@ -276,9 +276,10 @@ class Supervised(Crowded, Robust):
             return [*trees, Option(forests[0], few, tuple(forests[1:]))]
         hidden, linear = (self._model(tuple(columns), labels, how) for how in (None, ()))
         beside = self.hidden and rows * classes <= LINEAR_ANSWERS
+        effort = FEW_EFFORT if classes and rows < FEW_ROWS else EFFORT
         return [
-            self._points(hidden, self.modes, path, WIDTHS, rows),
-            *([self._points(linear, FOLDS, path, LINEAR_WIDTHS, rows)] if beside else []),
+            self._points(hidden, self.modes, path, WIDTHS, effort),
+            *([self._points(linear, FOLDS, path, LINEAR_WIDTHS, effort)] if beside else []),
             *trees,
         ]
 
@@ -288,11 +289,10 @@ class Supervised(Crowded, Robust):
         modes: int,
         path: tuple[float, ...],
         widths: tuple[float, ...],
-        rows: int,
+        effort: float,
     ) -> Option:
         """Points of a network, each on its own and with little training, under several priors."""
         widths = widths if is_auto(self.beta) else widths[:1]
-        effort = EFFORT if rows >= FEW_ROWS else FEW_EFFORT
         first, *others = (
             replace(self._by_gradients(model, Particles(modes), 1, width), effort=effort)
             for width in widths
