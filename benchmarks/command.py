@@ -1,13 +1,17 @@
-"""The command on files: does `audit` find swapped labels, how much memory does `predict` need, do
-the scores of `compare` on dirty rows rank methods as clean rows would.
+"""The command on files: does `audit` find swapped labels, how long does it take beside cleanlab,
+how much memory does `predict` need, do the scores of `compare` on dirty rows rank methods as clean
+rows would.
 
 python benchmarks/command.py audit [--seeds 3]
+python benchmarks/command.py seconds [--only 569x30]
 python benchmarks/command.py predict [--rows 2000000]
 python benchmarks/command.py compare [--seeds 3]
 """
 
 import argparse
 import csv
+import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -17,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.utils import Bunch
 
 from mtbayes._files import Unfinished
 from mtbayes.experiments.runner import compute
@@ -58,6 +63,66 @@ def audit(folder, seeds):
             first = set(ranked[: int(0.15 * len(ranked))])
             share = f"{100 * len(wrong & first) / len(wrong):.1f} %"
             print(f"| {name} | {seed} | {len(ranked)} | {len(wrong)} | {share} |", flush=True)
+
+
+CLEANLAB = """
+import sys
+import numpy as np
+import pyarrow.csv
+from cleanlab.filter import find_label_issues
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import cross_val_predict
+
+table = pyarrow.csv.read_csv(sys.argv[1])
+x = np.stack([column.to_numpy() for column in table.drop_columns("label").columns], axis=1)
+y = np.unique(table["label"].to_numpy(), return_inverse=True)[1]
+model = RandomForestClassifier(300, random_state=0)
+unseen = cross_val_predict(model, x, y, method="predict_proba")
+issues = find_label_issues(y, unseen, n_jobs=1)
+model.fit(x[~issues], y[~issues])
+"""
+SHAPES = {"569x30": None, "1000x20": 2, "5000x40": 10, "50000x20": 2}
+"""Of tables, with their classes; the first is breast cancer."""
+
+
+def made(shape):
+    """A table of a shape."""
+    if SHAPES[shape] is None:
+        return load_breast_cancer()
+    rows, columns = map(int, shape.split("x"))
+    x, y = make_classification(
+        rows, columns, n_informative=columns // 2, n_classes=SHAPES[shape], random_state=0
+    )
+    names = [f"x{i}" for i in range(columns)]
+    return Bunch(data=x, target=y, feature_names=names, target_names=sorted(set(y.tolist())))
+
+
+def timed(*command, **environment):
+    """Seconds of a fresh process: on the clock, and of the processor."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(
+        list(map(str, command)), check=True, stdout=subprocess.DEVNULL, env=os.environ | environment
+    )
+    wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def seconds(folder, shapes):
+    """`audit` with nothing kept, with compiled programs kept, and cleanlab, in fresh processes.
+
+    cleanlab has five folds of a forest of 300 trees, finds issues and fits the others anew.
+    """
+    print("| table | nothing kept | kept | cleanlab | ratio, nothing kept | ratio, kept |")
+    print("|---|---|---|---|---|---|")
+    for shape in shapes:
+        data, out, kept = folder / "data.csv", folder / "audit.csv", folder / shape
+        swapped(made(shape), 0, data)
+        ours = (MTBAYES, "audit", data, "--target", "label", "-o", out, "--force", "--quiet")
+        first, again = (timed(*ours, XDG_CACHE_HOME=str(kept)) for _ in range(2))
+        rival = timed(sys.executable, "-c", CLEANLAB, data)
+        told = [f"{wall:.1f} s ({work:.1f} of processor)" for wall, work in (first, again, rival)]
+        ratios = [f"{each[0] / rival[0]:.2f} ({each[1] / rival[1]:.2f})" for each in (first, again)]
+        print(f"| {shape} | {' | '.join(told + ratios)} |", flush=True)
 
 
 def predict(folder, rows):
@@ -126,13 +191,16 @@ def compare(folder, splits):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["audit", "predict", "compare"])
+    parser.add_argument("what", choices=["audit", "seconds", "predict", "compare"])
+    parser.add_argument("--only", choices=list(SHAPES), action="append")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=2_000_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         if options.what == "audit":
             audit(Path(place), options.seeds)
+        elif options.what == "seconds":
+            seconds(Path(place), options.only or SHAPES)
         elif options.what == "compare":
             compare(Path(place), options.seeds)
         else:

@@ -11,6 +11,7 @@ import typer
 from mtbayes import __version__, commands
 from mtbayes.commands.cache import keep_programs
 from mtbayes.commands.screen import STOPPED
+from mtbayes.commands.startup import start_sooner
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,6 +23,7 @@ commands.register(app)
 
 def run() -> None:
     """The command. After Ctrl-C it ends at once: to tidy up beside a compiler at work may crash."""
+    start_sooner()
     keep_programs()
     try:
         app()

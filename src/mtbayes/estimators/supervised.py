@@ -53,8 +53,8 @@ WIDTHS = (1.0, 0.3)
 """Of the prior of a network's weights, to choose from."""
 LINEAR_WIDTHS = (*WIDTHS, 0.15)
 """The same without hidden units, where hundreds of columns say a little each, as those of text."""
-EFFORT = 0.4
-"""Of a network's training, where others speak beside it."""
+EFFORT, FEW_EFFORT, FEW_ROWS = 0.4, 0.25, 1000
+"""Of a network's training where others speak beside it; of classes, where rows are few, less."""
 
 
 class Supervised(Crowded, Robust):
@@ -276,19 +276,25 @@ class Supervised(Crowded, Robust):
             return [*trees, Option(forests[0], few, tuple(forests[1:]))]
         hidden, linear = (self._model(tuple(columns), labels, how) for how in (None, ()))
         beside = self.hidden and rows * classes <= LINEAR_ANSWERS
+        effort = FEW_EFFORT if classes and rows < FEW_ROWS else EFFORT
         return [
-            self._points(hidden, self.modes, path, WIDTHS),
-            *([self._points(linear, FOLDS, path, LINEAR_WIDTHS)] if beside else []),
+            self._points(hidden, self.modes, path, WIDTHS, effort),
+            *([self._points(linear, FOLDS, path, LINEAR_WIDTHS, effort)] if beside else []),
             *trees,
         ]
 
     def _points(
-        self, model: Model, modes: int, path: tuple[float, ...], widths: tuple[float, ...]
+        self,
+        model: Model,
+        modes: int,
+        path: tuple[float, ...],
+        widths: tuple[float, ...],
+        effort: float,
     ) -> Option:
         """Points of a network, each on its own and with little training, under several priors."""
         widths = widths if is_auto(self.beta) else widths[:1]
         first, *others = (
-            replace(self._by_gradients(model, Particles(modes), 1, width), effort=EFFORT)
+            replace(self._by_gradients(model, Particles(modes), 1, width), effort=effort)
             for width in widths
         )
         return Option(first, path, tuple(others))

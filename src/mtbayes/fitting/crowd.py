@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
 from threadpoolctl import threadpool_limits
 
 from mtbayes._values import must, must_be_array, storable
@@ -259,6 +258,8 @@ def _by_trees(x: Array, probs: FloatArray, seed: int) -> FloatArray:
     They learn the probabilities themselves. Learned from the most probable classes alone, a class
     that is a little more probable everywhere would become the only one.
     """
+    from sklearn.ensemble import ExtraTreesRegressor
+
     trees = ExtraTreesRegressor(
         TREES if len(x) <= _MANY else TREES // 4,
         min_samples_leaf=_LEAF,

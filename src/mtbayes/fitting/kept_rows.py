@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from mtbayes.errors import InvalidInput
 from mtbayes.fitting.fitted import Fitted
@@ -33,7 +33,7 @@ def by_test_rows(first: Fitted, x: Array, y: Array, confidence: float, risk: str
         wrong_rows = int(np.sum((said.labels != codes) | ~known))
         mean = wrong_rows / n
         value = (
-            1.0 if wrong_rows == n else float(beta.ppf(1 - delta, wrong_rows + 1, n - wrong_rows))
+            1.0 if wrong_rows == n else float(betaincinv(wrong_rows + 1, n - wrong_rows, 1 - delta))
         )
         bounds, width = "the error rate of the predictor", 1.0
     else:

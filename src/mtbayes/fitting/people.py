@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from mtbayes.laws.annotators import Annotators, Truth, Votes
 from mtbayes.laws.quality import SHARES, Quality
@@ -96,7 +96,7 @@ def _interval(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, Float
     mean = np.clip(mean, 1e-6, 1 - 1e-6)
     variance = np.clip(variance, 1e-12, 0.999 * mean * (1 - mean))
     seen = mean * (1 - mean) / variance - 1
-    low, high = (beta.ppf(q, mean * seen, (1 - mean) * seen) for q in _TAILS)
+    low, high = (betaincinv(mean * seen, (1 - mean) * seen, q) for q in _TAILS)
     return np.asarray(low), np.asarray(high)
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
-from sklearn.ensemble import ExtraTreesRegressor
+from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
 from mtbayes._values import must, must_be_array, storable
@@ -88,7 +87,7 @@ class NumberCrowd:
         """That the consensus is nearer to the truth than one rating usually is, [n]."""
         usual = float(np.median(self.law.spread)) * _AS_GAUSSIAN
         spread = np.sqrt(np.maximum(self.level[:, 1], 1e-300))
-        return np.asarray(1 - 2 * norm.sf(usual / spread))
+        return np.asarray(1 - 2 * ndtr(-usual / spread))
 
     def beside(self, fitted: Fitted) -> tuple[NumberCrowd, Fitted]:
         """With what a fit to the target says of rows unseen; and the fit."""
@@ -159,6 +158,8 @@ class NumberCrowd:
 
 def _by_trees(x: Array, truth: Level, seed: int) -> Level:
     """Mean and variance of each row by trees that have not seen it."""
+    from sklearn.ensemble import ExtraTreesRegressor
+
     noise = float(np.var(truth.mean)) + 1e-300
     weight = noise / (noise + truth.variance)
     trees = ExtraTreesRegressor(

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar, nnls
-from scipy.special import expit, logsumexp
-from scipy.stats import chi2
+from scipy.special import expit, gammaincinv, logsumexp
 
 from mtbayes._values import storable
 from mtbayes.types import Array, FloatArray
@@ -301,7 +300,7 @@ def profile(
         mixed = densities[:, 0] + share(epsilon) * (densities[:, 1] - densities[:, 0])
         return float(-(np.log(mixed + TINY) @ weight + top).max())
 
-    lowest, allowed = loss(best), 0.5 * float(chi2.ppf(level, 1))
+    lowest, allowed = loss(best), allowance(level)
 
     def crossing(end: float) -> float:
         excess: Callable[[float], float] = lambda e: loss(e) - lowest - allowed  # noqa: E731
@@ -313,6 +312,15 @@ def profile(
     if lean is not None:
         found = [float(np.average(share(epsilon), weights=weight)) for epsilon in found]
     return Contamination(*found)
+
+
+def allowance(level: float) -> float:
+    """Nats below the best at which a confidence interval of one number ends: chi-square's by 2.
+
+    >>> round(2 * allowance(0.95), 4)
+    3.8415
+    """
+    return float(gammaincinv(0.5, level))
 
 
 def wrong_probability(logs: FloatArray, shares: FloatArray) -> FloatArray:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import entr, expit, log_softmax, logit
-from scipy.stats import chi2, norm
+from scipy.special import entr, expit, log_softmax, logit, ndtri
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
     FACTOR_SPREAD,
     TINY,
     Contamination,
+    allowance,
     calibrate,
     explained_below,
     leaned,
@@ -235,12 +235,12 @@ class WrongLabels:
             fit = self.beside if self.slope else self.leaning
             other = fit(predictive, y, weight, self.confusion)
             loss = (self.score(predictive, y) - other.score(predictive, y)) @ weight
-            if loss < 0.5 * float(chi2.ppf(level, 1)):
+            if loss < allowance(level):
                 found.append(other.profiled(predictive, y, weight, level))
         differing = _untrusted(predictive, predictive.labels != y)
         differ = float(np.average(differing, weights=weight))
         error = np.sqrt(differ * (1 - differ) / weight.sum())
-        highest = min(differ + float(norm.ppf(level)) * error, _most(predictive))
+        highest = min(differ + float(ndtri(level)) * error, _most(predictive))
         low, high = min(v.low for v in found), max(highest, *(v.high for v in found))
         surprise = self.unforeseen(predictive, y, weight)
         value = found[0].value

@@ -12,8 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
-from scipy.stats import beta
+from scipy.special import betainc, logsumexp
 
 from mtbayes.types import Array, FloatArray
 
@@ -86,5 +85,5 @@ def _priors(chance: float) -> FloatArray:
     ends = np.linspace(0, 1, len(SHARES) + 1)
     grid = np.meshgrid(chance + (1 - chance) * _MEANS, _ALIKE)
     mean, alike = (v.ravel()[:, None] for v in grid)
-    usual = np.diff(beta.cdf(ends, mean * alike, (1 - mean) * alike), axis=1)
+    usual = np.diff(betainc(mean * alike, (1 - mean) * alike, ends), axis=1)
     return np.concatenate([(1 - few) * usual + few / len(SHARES) for few in _OTHERWISE])

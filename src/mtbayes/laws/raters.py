@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import chi2
+from scipy.special import gammaincinv, gammaln
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.types import Array, FloatArray
@@ -117,7 +116,7 @@ class Raters:
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Low and high ends of the spreads, [A] each."""
         tail = (1 - level) / 2
-        ends = (np.sqrt(self.seen / chi2.ppf(q, self.seen)) for q in (1 - tail, tail))
+        ends = (np.sqrt(self.seen / (2 * gammaincinv(self.seen / 2, q))) for q in (1 - tail, tail))
         low, high = (self.spread * end for end in ends)
         return low, high
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import lightgbm
 import numpy as np
 from scipy.special import entr, log_softmax
 
@@ -24,7 +23,8 @@ _RATE = 0.07  # of as many rounds as there are at most
 _LENGTHS = (0.1, 0.25, 0.5, 1.0)  # of the rounds, of which unseen rows choose
 _LIMIT = 30.0  # of a score, whose softmax is then a number
 _SPREAD_ROUNDS = 40
-_QUIET = {"verbose": -1}  # also while rows are read: what it prints would mix with ours
+# Also while rows are read: what it prints would mix with ours, and threads that wait spin.
+_QUIET: dict[str, Any] = {"verbose": -1, "num_threads": 1}
 _USUAL = _QUIET | {
     "learning_rate": _RATE,
     "num_leaves": 15,
@@ -34,7 +34,6 @@ _USUAL = _QUIET | {
     "bagging_freq": 1,
     "lambda_l2": 1.0,
     "max_bin": 127,
-    "num_threads": 1,
     "deterministic": True,
     "force_col_wise": True,
     "feature_pre_filter": False,
@@ -100,7 +99,7 @@ class BoostingLearner:
                 scores.append(np.empty((n, self._scores)))
                 for k, booster in enumerate(grown):
                     _grow(booster, length)
-                    said = booster.predict(x[~seen[k]], raw_score=True)
+                    said = booster.predict(x[~seen[k]], raw_score=True, **_QUIET)
                     scores[-1][~seen[k]] = np.reshape(said, (-1, self._scores))
                     done = (i + (k + 1) / folds) / len(lengths)
                     place.callback(Progress(done, f"{self.name} at t = {t:g}"))
@@ -149,7 +148,12 @@ class BoostingLearner:
             grove.check_leaves(group, 1, state.folds * scores)
 
     def _planted(self, x: Array, y: Array, weight: FloatArray, seed: int) -> Any:
-        """LightGBM's, before its first tree."""
+        """LightGBM's, before its first tree.
+
+        It is imported where trees grow: in a thread, while networks are trained.
+        """
+        import lightgbm
+
         aim = {"objective": "multiclass", "num_class": self.classes}
         if self.classes <= 2:
             number = "regression_l1" if self.absolute else "regression"
@@ -199,13 +203,15 @@ def _spread(
     x: FloatArray, error: FloatArray, weight: FloatArray, fold: Array, seed: int
 ) -> tuple[Any, FloatArray]:
     """The log of the absolute error by x: what makes its trees, and what they say unseen."""
+    import lightgbm
+
     said, grown = np.empty(len(error)), []
     settings = _USUAL | {"objective": "regression", "num_leaves": 7, "min_child_samples": 20}
     for k in range(int(fold.max()) + 1):
         seen = fold != k
         data = lightgbm.Dataset(x[seen], error[seen], weight=weight[k, seen], params=_QUIET)
         grown.append(lightgbm.train(settings | {"seed": seed + k}, data, _SPREAD_ROUNDS))
-        said[~seen] = np.asarray(grown[-1].predict(x[~seen]))
+        said[~seen] = np.asarray(grown[-1].predict(x[~seen], **_QUIET))
     return lambda: _grove(grown, _SPREAD_ROUNDS, 1), said
 
 

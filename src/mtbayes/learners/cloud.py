@@ -9,8 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.cluster import kmeans_plusplus
-from sklearn.metrics import pairwise_distances_argmin
 
 from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
@@ -220,6 +218,9 @@ def _start(components: int, x: Array, weight: FloatArray, key: Array) -> Mixture
     than there are components, and those with most others around get them. As components weigh the
     same, each claims most of its share of the rows, near it, before the next one looks.
     """
+    from sklearn.cluster import kmeans_plusplus
+    from sklearn.metrics import pairwise_distances_argmin
+
     kept = weight > 0
     x, weight, dimensions = x[kept], weight[kept], x.shape[1]
     random = np.random.RandomState(int(jax.random.randint(key, (), 0, 2**31 - 1)))

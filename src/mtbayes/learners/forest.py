@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import entr
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+from sklearn import config_context
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.errors import InvalidInput
@@ -28,11 +23,6 @@ _TREES = 30  # of each fold
 _MANY = 10_000  # rows, beyond which leaves grow with them: files stay small
 _BLUR = 0.01  # of what a forest says, the shares of the classes: no class is impossible
 _INNER_BLUR = 0.05  # the same where few trees speak
-
-_KINDS: dict[str, tuple[Any, Any]] = {
-    "extra trees": (ExtraTreesClassifier, ExtraTreesRegressor),
-    "forest": (RandomForestClassifier, RandomForestRegressor),
-}
 
 
 @storable
@@ -128,18 +118,21 @@ class ForestLearner:
         must_be_array(state.shares, (classes,), "shares of the classes")
 
     def _grown(self, rows: Rows, n: int, seed: int, whole: bool) -> _Forest:
-        kind = _KINDS[self.name][0 if self.classes else 1]
+        """Trees one by one: to import scikit-learn's forests takes longer than small ones grow."""
+        kind, rng = _kind(self.name, self.classes), np.random.default_rng(seed)
         leaf = round(self.leaf * max(1.0, n / _MANY))
         # A third of the columns for numbers, the root of their count for classes, as is usual.
         columns = "sqrt" if self.classes else max(1 / 3, 1 / rows.x.shape[1])
-        forest = kind(
-            _TREES,
-            min_samples_leaf=leaf,
-            max_features=columns,
-            bootstrap=not whole,
-            random_state=seed,
-        )
-        return _Forest(forest.fit(rows.x, rows.y, sample_weight=rows.weight), self.classes)
+        x, trees, drawn = _single(rows.x), [], []
+        with config_context(skip_parameter_validation=True):
+            for own in rng.integers(2**31, size=_TREES).tolist():
+                times = rows.weight
+                if not whole:  # rows of little weight are seldom drawn
+                    times = rng.multinomial(len(x), times / times.sum())
+                tree = kind(min_samples_leaf=leaf, max_features=columns, random_state=own)
+                trees.append(tree.fit(x, rows.y, sample_weight=times, check_input=False))
+                drawn.append(times)
+        return _Forest(trees, drawn, self.classes)
 
     def _shares(self, rows: Rows) -> FloatArray:
         return class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
@@ -163,12 +156,24 @@ class ForestLearner:
         return log_density(np.asarray(y, float) - said.mean, weight, said.std)
 
 
-class _Forest:
-    """A forest of scikit-learn's with what its leaves say, [N, V] each tree."""
+def _kind(name: str, classes: int) -> Any:
+    """A tree of scikit-learn's, imported where trees grow: in a thread, while networks learn."""
+    from sklearn import tree
 
-    def __init__(self, forest: Any, classes: int) -> None:
-        self.forest = forest
-        self.values = [_values(tree.tree_, forest, classes) for tree in forest.estimators_]
+    if name == "forest":
+        return tree.DecisionTreeClassifier if classes else tree.DecisionTreeRegressor
+    return tree.ExtraTreeClassifier if classes else tree.ExtraTreeRegressor
+
+
+class _Forest:
+    """Trees of scikit-learn's with what their leaves say, [N, V] each.
+
+    drawn: how often each tree has drawn each row, [n]
+    """
+
+    def __init__(self, grown: Sequence[Any], drawn: Sequence[Any], classes: int) -> None:
+        self.grown, self.drawn = grown, drawn
+        self.values = [_values(tree, classes) for tree in grown]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -177,33 +182,42 @@ class _Forest:
         """As a `Grove` takes them."""
         return [
             of_sklearn(tree.tree_, value)
-            for tree, value in zip(self.forest.estimators_, self.values, strict=True)
+            for tree, value in zip(self.grown, self.values, strict=True)
         ]
 
     def mean(self, x: Array) -> FloatArray:
         """What the trees say of rows, [n, V]."""
-        leaves = self.forest.apply(x)
-        return np.asarray(sum(v[leaves[:, i]] for i, v in enumerate(self.values)) / len(self))
+        said = (value[leaf] for value, leaf in zip(self.values, self._leaves(x), strict=True))
+        return np.asarray(sum(said) / len(self))
 
     def undrawn(self, x: Array) -> FloatArray:
         """The same of the rows it was grown from, by trees that have not drawn them."""
-        leaves = self.forest.apply(x)
         total, count = np.zeros((len(x), self.values[0].shape[1])), np.zeros(len(x))
-        for i, drawn in enumerate(self.forest.estimators_samples_):
-            out = np.ones(len(x), bool)
-            out[drawn] = False
-            total[out] += self.values[i][leaves[out, i]]
+        for value, leaf, times in zip(self.values, self._leaves(x), self.drawn, strict=True):
+            out = times == 0
+            total[out] += value[leaf[out]]
             count += out
         known = total / np.maximum(count, 1)[:, None]
         known[count == 0] = known[count > 0].mean(axis=0) if np.any(count) else 0.0
         return known
 
+    def _leaves(self, x: Array) -> Iterator[Array]:
+        """The leaf of each row, [n], tree by tree."""
+        single = _single(x)
+        return (tree.tree_.apply(single) for tree in self.grown)
 
-def _values(tree: Any, forest: Any, classes: int) -> FloatArray:
+
+def _single(x: Array) -> Array:
+    """As trees take rows."""
+    return np.ascontiguousarray(x, np.float32)
+
+
+def _values(grown: Any, classes: int) -> FloatArray:
     """Shares of all classes, or mean and mean square, of each node, [N, V]."""
+    tree = grown.tree_
     if classes:
         value = np.zeros((tree.node_count, classes))
-        value[:, forest.classes_] = tree.value[:, 0, :]
+        value[:, grown.classes_] = tree.value[:, 0, :]
         return value / value.sum(axis=1, keepdims=True)
     mean = tree.value[:, 0, 0]
     spread = np.nan_to_num(tree.impurity)  # rows that weigh next to nothing have none

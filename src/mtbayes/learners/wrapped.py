@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from mtbayes.errors import InvalidInput
@@ -181,12 +180,18 @@ def _told(name: str, x: Array) -> Iterator[None]:
         ) from error
 
 
+def _is_pipeline(estimator: Any) -> bool:
+    from sklearn.pipeline import Pipeline
+
+    return isinstance(estimator, Pipeline)
+
+
 def _last(estimator: Any) -> Any:
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return estimator.steps[-1][1] if _is_pipeline(estimator) else estimator
 
 
 def _weighted(estimator: Any, weight: FloatArray) -> dict[str, FloatArray]:
     """The argument by which weights reach an estimator, or the last step of a pipeline."""
-    if isinstance(estimator, Pipeline):
+    if _is_pipeline(estimator):
         return {f"{estimator.steps[-1][0]}__sample_weight": weight}
     return {"sample_weight": weight}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from mtbayes.data.schema import Schema
 from mtbayes.types import Array, FloatArray
@@ -94,7 +94,7 @@ def _levels_apart(own: FloatArray, groups: list[FloatArray]) -> list[float | Non
         counts = np.bincount(levels, minlength=level + 1)
         rare = counts[levels] <= counts[level]
         tail = (rare.sum() + 0.5) / (len(rows) + 1) / 2
-        found.append(float(norm.isf(tail)) if len(rows) else None)
+        found.append(float(-ndtri(tail)) if len(rows) else None)
     return found
 
 

@@ -25,8 +25,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr
-from scipy.stats import binom
+from scipy.special import gammaln, rel_entr, xlog1py, xlogy
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
@@ -120,7 +119,8 @@ def moment(n: int) -> float:
     """
     n = _check.count(n, "rows", "A bound needs rows that the prior has not seen.")
     k = np.arange(n + 1)
-    return float(np.sum(binom.pmf(k, n, k / n)))
+    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return float(np.sum(np.exp(ways + xlogy(k, k / n) + xlog1py(n - k, -k / n))))
 
 
 def beta_grid(n: int, width: float) -> FloatArray:
