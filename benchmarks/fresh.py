@@ -34,10 +34,15 @@ def one_fit(rival: str, case, epochs: int) -> None:
     from rivals_ours import model_of
 
     from mtbayes.criteria import Criterion
+    from mtbayes.posteriors import Particles, mean_field
     from mtbayes.solve import fit
 
     x, y = data(case)
-    fit(model_of(case), x, y, Criterion(case.m, 0.7), key=jax.random.key(0), epochs=epochs)
+    criterion, posterior = Criterion(case.m, 0.7), mean_field()
+    if rival == "ten modes":
+        criterion, posterior = Criterion(1, 0.7, joint=False), Particles(10)
+    key = jax.random.key(0)
+    fit(model_of(case), x, y, criterion, key=key, posterior=posterior, epochs=epochs)
 
 
 def first_fit(rival: str) -> dict:
@@ -102,6 +107,7 @@ def measure(repeats: int):
     # So small a network is fastest with one thread.
     yield "first fit, torch", typical(repeats, "first", "torch", OMP_NUM_THREADS="1")
     yield "memory, mtbayes", child("memory", "mtbayes")
+    yield "memory, ten modes", child("memory", "ten modes")
     yield "memory, torch", child("memory", "torch")
 
 

@@ -5,7 +5,8 @@
 Every rival lives in a process of its own with the same two processors, and they take turns: one
 measures while the others sleep. A ratio is the median over rounds of rival/ours within a round.
 NAME is the beginning of a workload's name (mnist, emnist, housing, multimodal, cifar), a growth
-(m, batch, width), `main`, or `fresh` for what a fresh process pays. Writes steps.csv, fresh.csv and
+(m, batch, width, modes), `main`, `ten modes` for deep ensembles of the five networks, or `fresh`
+for what a fresh process pays. Writes steps.csv, fresh.csv and
 growth.png. Use a quiet machine: the column `others` says how many processors were busy with
 something else meanwhile.
 """
@@ -29,7 +30,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from worker import RIVALS, THREADS
-from workloads import MAIN, MNIST, Workload, growth, step_flops
+from workloads import MAIN, MNIST, MODES, Workload, growth, step_flops
 
 from mtbayes._files import atomic
 
@@ -40,6 +41,7 @@ FOLDER = Path(__file__).parent
 NOISY = 0.15
 OURS, OUR_ENSEMBLE = "mtbayes", "mtbayes, ensemble"
 SLOW_TO_BUILD = ("torch.compile", "torch.compile, pool", "torch.compile, ensemble")
+ENSEMBLES = (OUR_ENSEMBLE, "torch, ensemble", "torch.compile, ensemble")
 GROWING = (
     OURS,
     "torch, weights drawn",
@@ -112,7 +114,8 @@ def share_two_processors() -> None:
 
 
 def rivals_for(case: Workload, quick: bool) -> list[str]:
-    names = list(GROWING) if case.sweep else list(RIVALS)
+    names = GROWING if case.sweep else [name for name in RIVALS if name not in ENSEMBLES]
+    names = list(ENSEMBLES if case.modes else names)
     return [n for n in names if not (quick and case.sweep and n in SLOW_TO_BUILD)]
 
 
@@ -206,7 +209,9 @@ def write_csv(path: Path, columns, lines: list[dict]) -> None:
 
 def draw(path: Path, lines: list[dict]) -> None:
     """Milliseconds a step against m, batch and width."""
-    sweeps = [s for s in ("m", "batch", "width") if any(row["sweep"] == s for row in lines)]
+    sweeps = [
+        s for s in ("m", "batch", "width", "modes") if any(row["sweep"] == s for row in lines)
+    ]
     if not sweeps:
         return
     figure, axes = plt.subplots(
@@ -214,23 +219,26 @@ def draw(path: Path, lines: list[dict]) -> None:
     )
     for ax, sweep in zip(axes[0], sweeps, strict=True):
         draw_growth(ax, sweep, [row for row in lines if row["sweep"] == sweep and not row["note"]])
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    pairs = [ax.get_legend_handles_labels() for ax in axes[0]]
+    named = {label: handle for pair in pairs for handle, label in zip(*pair, strict=True)}
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=4)
     with atomic(path) as temporary:
         figure.savefig(temporary, dpi=150)
     plt.close(figure)
 
 
 def draw_growth(ax, sweep: str, lines: list[dict]) -> None:
-    for rival in GROWING:
-        points = [(row[sweep], row["ms"]) for row in lines if row["rival"] == rival]
+    size = "m" if sweep == "modes" else sweep
+    for rival in (*GROWING, *ENSEMBLES):
+        points = [(row[size], row["ms"]) for row in lines if row["rival"] == rival]
         if points:
-            style = {"color": "black", "linewidth": 2.5, "zorder": 3} if rival == OURS else {}
+            ours = rival in (OURS, OUR_ENSEMBLE)
+            style = {"color": "black", "linewidth": 2.5, "zorder": 3} if ours else {}
             ax.plot(*zip(*points, strict=True), marker="o", markersize=4, label=rival, **style)
     ax.set(
         xscale="log", yscale="log", xlabel=sweep, ylabel="ms a step", title=f"Growth with {sweep}"
     )
-    sizes = sorted({row[sweep] for row in lines})
+    sizes = sorted({row[size] for row in lines})
     ax.set_xticks(sizes, labels=[str(size) for size in sizes])
     ax.minorticks_off()
 
@@ -270,13 +278,13 @@ def report_fresh(out: Path, repeats: int) -> None:
 
 
 def chosen(quick: bool, only: str | None) -> list[Workload]:
-    cases = [*MAIN, *growth(quick)]
+    cases = [*MAIN, *MODES, *growth(quick)]
     if only is None:
         return cases
-    if only == "main":
-        return list(MAIN)
+    if only in ("main", "ten modes"):
+        return list(MAIN if only == "main" else MODES)
     grown = [c for c in cases if c.sweep == only]
-    return grown or [c for c in MAIN if c.name.startswith(only)]
+    return grown or [c for c in (*MAIN, *MODES) if c.name.startswith(only)]
 
 
 def check_agreement() -> None:

@@ -19,7 +19,8 @@ class Workload:
 
     sizes: widths of a dense network; for "cnn" those after the convolutions
     classes: 0 for a regression with the standard deviation `std`
-    sweep: which growth it belongs to: "", "m", "batch" or "width"
+    sweep: which growth it belongs to: "", "m", "batch", "width" or "modes"
+    modes: whether m networks are trained each on its own, as a deep ensemble is
     whole: a chunk takes too long, so our turn is a whole fit of one epoch, set-up and all
     """
 
@@ -33,6 +34,7 @@ class Workload:
     kind: str = "dense"
     sweep: str = ""
     whole: bool = False
+    modes: bool = False
 
     @property
     def batches(self) -> int:
@@ -78,13 +80,15 @@ MAIN = (
     Workload("multimodal", (1, 50, 50, 1), m=20, batch=400, rows=400),
     Workload("cifar", (196, 25, 10), m=10, rows=6400, classes=10, kind="cnn", whole=True),
 )
+MODES = tuple(replace(case, name=f"{case.name}, ten modes", m=10, modes=True) for case in MAIN)
 
 
 def growth(quick: bool) -> tuple[Workload, ...]:
-    """MNIST with one of m, batch and width changed."""
+    """MNIST with one of m, batch, width and the number of modes changed."""
     members = (1, 10, 100) if quick else (1, 2, 5, 10, 20, 50, 100)
     batches = (32, 256, 1024) if quick else (32, 64, 128, 256, 512, 1024)
     widths = (25, 100, 400) if quick else (25, 50, 100, 200, 400)
+    modes = (1, 10, 32) if quick else (1, 2, 5, 10, 20, 32)
     return (
         *(replace(MNIST, name=f"mnist m={m}", m=m, sweep="m") for m in members),
         *(replace(MNIST, name=f"mnist batch={b}", batch=b, sweep="batch") for b in batches),
@@ -92,6 +96,7 @@ def growth(quick: bool) -> tuple[Workload, ...]:
             replace(MNIST, name=f"mnist width={w}", sizes=(784, w, 10), sweep="width")
             for w in widths
         ),
+        *(replace(MNIST, name=f"mnist K={k}", m=k, sweep="modes", modes=True) for k in modes),
     )
 
 

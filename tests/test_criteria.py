@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import jax.numpy as jnp
 import pytest
 
 from mtbayes import Criterion, InvalidInput
@@ -44,3 +45,9 @@ def test_frozen():
 def test_regulariser_weight():
     assert Criterion(10, 0.5, beta=2.0).regulariser_weight(50) == 0.1
     assert Criterion(10, 0.5, beta=math.inf).regulariser_weight(50) == 0
+
+
+def test_fewer_members_than_m_are_refused():
+    for members in (3, 15):
+        with pytest.raises(InvalidInput, match=f"multiple of m = 10 members, got {members}. Draw"):
+            Criterion(m=10, t=0.5).rows(jnp.zeros((members, 2)), None, 0.5)

@@ -131,6 +131,11 @@ def multi_sample_loss(log_lik: Array, m: float, t: Array) -> Array:
     m = math.inf takes all S members for the whole ensemble.
     """
     size = log_lik.shape[0] if math.isinf(m) else int(m)
+    if log_lik.shape[0] % size:
+        raise InvalidInput(
+            f"log_lik must have a multiple of m = {size} members, got {log_lik.shape[0]}. Draw "
+            "more of them, or choose a smaller m."
+        )
     groups = log_lik.reshape(-1, size, *log_lik.shape[1:])
     log_mean = jax.nn.logsumexp(groups, axis=1) - math.log(size)
     return -jnp.mean(log_t_of_any_order(log_mean, t), axis=0)

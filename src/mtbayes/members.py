@@ -8,10 +8,8 @@ matrix products in all for a layer whose input the members share; `plan` picks t
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -50,20 +48,26 @@ class Linear(NamedTuple):
 class Members(Protocol):
     """S members."""
 
+    @property
+    def total(self) -> int:
+        """S."""
+
     def part(self, start: int, size: int) -> Array:
         """θ[start : start + size] of each set, as [S, size]."""
 
     def linear(self, linear: Linear, h: Array) -> Array:
         """A linear map of each set: h is [n, ..., i] where shared, else [S, n, ..., i]."""
 
-    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
-        """The largest of a shared linear map's results on several inputs, [S, n, ..., u]."""
-
 
 class Points(NamedTuple):
     """Weights θ[S, P] that are given."""
 
     theta: Array
+
+    @property
+    def total(self) -> int:
+        """As many as points."""
+        return len(self.theta)
 
     def part(self, start: int, size: int) -> Array:
         """A slice of each point."""
@@ -72,10 +76,6 @@ class Points(NamedTuple):
     def linear(self, linear: Linear, h: Array) -> Array:
         """h times the weights plus the bias, for each set."""
         return _affine(linear, self.part(linear.start, linear.size), h)
-
-    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
-        """The largest of several results, for each set."""
-        return _largest(linear, self.part(linear.start, linear.size), inputs)
 
 
 @storable
@@ -101,6 +101,11 @@ class Factors(NamedTuple):
     factors: tuple[Factor, ...]
     own: Array
     """[K, ...], parameters behind all maps."""
+
+    @property
+    def total(self) -> int:
+        """As many as factors."""
+        return len(self.own)
 
     @property
     def starts(self) -> list[int]:
@@ -133,10 +138,6 @@ class Factors(NamedTuple):
         wide = h * before
         out = (wide.reshape(-1, linear.inputs) @ weight).reshape(*wide.shape[:-1], linear.units)
         return out * after + bias
-
-    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
-        """The largest of several results, through whole weights."""
-        return _largest(linear, self.part(linear.start, linear.size), inputs)
 
 
 class Plan(NamedTuple):
@@ -189,6 +190,11 @@ class Gaussians(NamedTuple):
     plan: Plan
     members: int
 
+    @property
+    def total(self) -> int:
+        """As many as are drawn."""
+        return self.members
+
     def part(self, start: int, size: int) -> Array:
         """A slice of S members, components in blocks."""
         # A slice within a block (a likelihood's own, after a network without maps) has its numbers
@@ -230,10 +236,6 @@ class Gaussians(NamedTuple):
         k = values.shape[0]
         return values if k in (1, self.members) else jnp.repeat(values, self.members // k, axis=0)
 
-    def largest(self, linear: Linear, inputs: tuple[Array, ...]) -> Array:
-        """The largest of several results, through weights."""
-        return _largest(linear, self.part(linear.start, linear.size), inputs)
-
 
 def _affine(linear: Linear, theta: Array, h: Array) -> Array:
     """h times weights plus bias; theta is this map's part of θ, [S, size]."""
@@ -259,47 +261,3 @@ def _shared_product(h: Array, weight: Array) -> Array:
     if len(weight) == 1:  # the same, but XLA does it a third faster
         return (h @ weight[0])[None]
     return jnp.einsum("ri,siu->sru", h, weight)
-
-
-def _largest(linear: Linear, theta: Array, inputs: tuple[Array, ...]) -> Array:
-    """The maximum of `_affine` over inputs [n, ..., i] that the members share."""
-    if namespace(theta) is np:
-        return reduce(np.maximum, (_affine(linear, theta, h) for h in inputs))
-    weight, bias = linear.split(theta)
-    members, rows = weight.shape[0], inputs[0].shape[:-1]
-    # The members' units side by side: one product an input, in the layout that products come in.
-    wide = jnp.moveaxis(weight, 0, 1).reshape(linear.inputs, members * linear.units)
-    flat = tuple(h.reshape(-1, linear.inputs) for h in inputs)
-    best = _largest_product(wide, flat)
-    # The members' axis goes first by a product with the identity. It is cheap, and XLA does not
-    # fuse across it: a bare transposition would read all the products above out of order.
-    identity = jnp.eye(members * linear.units, dtype=best.dtype).reshape(-1, members, linear.units)
-    result = jnp.einsum("rk,ksu->sru", best, identity) + bias[:, None]
-    return result.reshape(members, *rows, linear.units)
-
-
-@jax.custom_vjp
-def _largest_product(weight: Array, inputs: tuple[Array, ...]) -> Array:
-    """The elementwise maximum of h @ weight over the inputs h."""
-    return _largest_forward(weight, inputs)[0]
-
-
-def _largest_forward(weight: Array, inputs: tuple[Array, ...]) -> tuple[Array, Any]:
-    best = inputs[0] @ weight
-    which = jnp.zeros(best.shape, jnp.uint8)
-    for i, h in enumerate(inputs[1:], start=1):
-        value = h @ weight
-        which = jnp.where(value > best, jnp.uint8(i), which)
-        best = jnp.maximum(best, value)
-    return best, (weight, inputs, which)
-
-
-def _largest_backward(saved: Any, g: Array) -> tuple[Array, tuple[Array, ...]]:
-    # Only the winner passes a gradient on; remembering which is cheaper than comparing again.
-    weight, inputs, which = saved
-    shares = [jnp.where(which == i, g, 0.0) for i in range(len(inputs))]
-    slope = sum(h.T @ share for h, share in zip(inputs, shares, strict=True))
-    return slope, tuple(share @ weight.T for share in shares)
-
-
-_largest_product.defvjp(_largest_forward, _largest_backward)

@@ -20,6 +20,7 @@ from jax.flatten_util import ravel_pytree
 from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.errors import InvalidInput
+from mtbayes.maths.convolution import as_maps, as_rows, blocks, convolved, square
 from mtbayes.maths.tlog import namespace
 from mtbayes.members import Linear, Members
 from mtbayes.types import Array
@@ -123,30 +124,18 @@ class Conv:
             (height - self.kernel + 1, width - self.kernel + 1, self.filters),
         )
 
-    def apply(self, members: Members, linear: Linear, h: Array) -> Array:
-        """One layer of every set of weights."""
-        return _activated(self.activation, members.linear(linear, self._patches(h)))
+    def apply(self, members: Members, linear: Linear, h: Array, size: int = 1) -> Array:
+        """One layer of every set of weights on maps, and the maximum over windows after it.
 
-    def apply_and_pool(self, members: Members, linear: Linear, h: Array, size: int) -> Array:
-        """The layer and the maximum over windows that follows it, for h that the members share.
-
-        Activations increase, so that they may follow the maximum, on fewer numbers; and the input
-        has no gradient, so that the windows' corners can be products of their own.
+        Activations increase, so that they may follow the maximum, on fewer numbers. Where the
+        window covers all of a row, h is rows and not maps: they may be drawn row by row.
         """
-        patches = self._patches(h)
-        rows, columns = patches.shape[-3] // size, patches.shape[-2] // size
-        patches = patches[..., : rows * size, : columns * size, :]
-        corners = tuple(patches[..., i::size, j::size, :] for i, j in _square(size))
-        return _activated(self.activation, members.largest(linear, corners))
-
-    def _patches(self, h: Array) -> Array:
-        height, width = h.shape[-3] - self.kernel + 1, h.shape[-2] - self.kernel + 1
-        windows = [h[..., i : i + height, j : j + width, :] for i, j in _square(self.kernel)]
-        return namespace(h).concatenate(windows, axis=-1)
-
-
-def _square(size: int) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(size) for j in range(size)]
+        if linear.positions == 1:
+            flat = h.reshape(*h.shape[:-3], 1, 1, linear.inputs)
+            return _activated(self.activation, members.linear(linear, flat))
+        weight, bias = linear.split(members.part(linear.start, linear.size))
+        result = convolved(weight.swapaxes(1, 2), h, self.kernel, size)
+        return _activated(self.activation, result + bias[..., None, None, None])
 
 
 @storable
@@ -170,7 +159,7 @@ class MaxPool:
         rows, columns = h.shape[-3] // s, h.shape[-2] // s
         h = h[..., : rows * s, : columns * s, :]
         # Strided slices and maximum: far cheaper on a CPU than a windowed reduction.
-        return reduce(namespace(h).maximum, (h[..., i::s, j::s, :] for i, j in _square(s)))
+        return reduce(namespace(h).maximum, (h[..., i::s, j::s, :] for i, j in square(s)))
 
 
 @storable
@@ -274,22 +263,28 @@ class Stack:
 
     def outputs(self, members: Members, x: Array) -> Array:
         """Outputs [S, n, k] for S members."""
-        h, steps = x, list(self._steps)
+        h, mapped, steps = x, False, list(self._steps)
         while steps:
             layer, linear, axes = steps.pop(0)
+            wide = linear is not None and isinstance(layer, Conv) and linear.positions > 1
+            if wide and not mapped:
+                h, mapped = as_maps(h, _blocks(members, linear, h)), True
+            elif mapped and not wide and not isinstance(layer, MaxPool):
+                h, mapped = as_rows(h), False
             if linear is None:
                 h = layer.reshape(h, axes)
-            elif linear.shared and linear.positions > 1 and _pools_next(layer, steps):
-                h = layer.apply_and_pool(members, linear, h, steps.pop(0)[0].size)
+            elif wide and steps and isinstance(steps[0][0], MaxPool):
+                h = layer.apply(members, linear, h, steps.pop(0)[0].size)
             else:
                 h = layer.apply(members, linear, h)
-        return h
+        return as_rows(h) if mapped else h
 
 
-def _pools_next(layer: Any, steps: list[Any]) -> bool:
-    pool = steps[0][0] if steps else None
-    # Winners are counted in a byte, so that a window may have 255 corners.
-    return isinstance(layer, Conv) and isinstance(pool, MaxPool) and pool.size < 16
+def _blocks(members: Members, linear: Linear | None, h: Array) -> int:
+    """Of rows [..., n, height, width, channels], for the maps that come next."""
+    if linear is None or namespace(h) is np:
+        return 1
+    return blocks(h.shape[-4], members.total * linear.units * linear.positions)
 
 
 @dataclass(frozen=True, eq=False)

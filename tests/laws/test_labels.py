@@ -35,6 +35,29 @@ def test_share_and_temperature_of_flipped_labels_are_recovered(classes, sharper,
     assert abs(law.temperature / sharper - 1) < 0.1
 
 
+def test_temperature_of_more_members_follows_from_halves():
+    """Ten members where the rows were judged by two: what ten need, fitted beside them, decides."""
+    rng = np.random.default_rng(8)
+    n, classes, weight = 20_000, 4, np.ones(20_000)
+    true = rng.normal(0, 2, (n, classes))
+    y = (true + rng.gumbel(size=true.shape)).argmax(axis=1)
+    wrong = rng.random(n) < 0.3
+    y = np.where(wrong, (y + rng.integers(1, classes, n)) % classes, y)
+    members = log_softmax(true + rng.normal(0, 1.2, (10, n, classes)), axis=-1)
+    one, other, two, ten = (
+        ClassPredictive.of_members(members[some]) for some in ([0], [1], [0, 1], slice(10))
+    )
+    law, aim = WrongLabels.fit(two, y, weight), WrongLabels.fit(ten, y, weight)
+    found = law.of_more([one, other], y, weight, share=0.2)
+    gap = np.log([law.temperature, found.temperature]) - np.log(aim.temperature)
+    assert gap[0] > 0.15
+    assert abs(gap[1]) < 0.3 * gap[0]  # what is left is of second order in 1/k
+    assert found.epsilon == law.epsilon
+    assert law.of_more([one, other], y, weight, share=1.0).temperature == law.temperature
+    # A mean of more is never surer: halves that say so have said it by chance.
+    assert law.of_more([ten, ten], y, weight, share=0.2).temperature == law.temperature
+
+
 def test_predictive_that_is_right_is_left_as_it_is():
     p, y, _ = labels(np.random.default_rng(2), 20_000, 4, 0.0)
     law = WrongLabels.fit(p, y, np.ones(len(y)))

@@ -65,6 +65,12 @@ class _Seen(NamedTuple):
         own = law.fit(crossing.unseen, rows.y, rows.weight)
         return cls(crossing, own, own.score(crossing.unseen, rows.y))
 
+    def of_new(self, rows: Rows) -> Law:
+        """The law of new rows: of each all members speak, and not those of a fold alone."""
+        halves = [beside_trust(each, rows.trusted) for each in self.crossing.halves()]
+        more: Law = self.law.of_more(halves, rows.y, rows.weight, 1 / FOLDS) if halves else self.law
+        return more
+
 
 class _Line(NamedTuple):
     """A learner in one of its settings, at one t and more."""
@@ -114,9 +120,9 @@ def pool(
     parts, taken = [], []
     for line, seen, share in zip(lines, found, shares, strict=True):
         if share > 0:
-            parts.append(Part(line.learner, seen.crossing.t, float(share), seen.law))
-            taken.append(seen.crossing)
-    said = [part.law.calibrated(c.unseen) for part, c in zip(parts, taken, strict=True)]
+            parts.append(Part(line.learner, seen.crossing.t, float(share), seen.of_new(rows)))
+            taken.append(seen)
+    said = [seen.law.calibrated(seen.crossing.unseen) for seen in taken]
     unseen = beside_trust(mixed(said, [part.share for part in parts]), rows.trusted)
     whole = Candidate(Pool(tuple(parts)), max(parts, key=lambda part: part.share).t)
     known = law.fit(unseen, rows.y, rows.weight)
@@ -128,12 +134,12 @@ def pool(
     _, table = compared([*candidates, whole], views, rows.weight, lambda _: True)
     return Pooled(
         Pool(tuple(parts)),
-        tuple(crossing.state() for crossing in taken),
+        tuple(seen.crossing.state() for seen in taken),
         whole.t,
         known,
         unseen,
         table,
-        max((list(c.history) for c in taken), key=len),
+        max((list(seen.crossing.history) for seen in taken), key=len),
     )
 
 

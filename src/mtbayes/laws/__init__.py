@@ -65,6 +65,12 @@ class Law(Protocol):
     def at(self, epsilon: float) -> Law:
         """The same law with another share of wrong rows."""
 
+    def of_more(self, halves: Sequence[Any], y: Array, weight: Array, share: float) -> Law:
+        """The same beside what more members say together, of which these are a share.
+
+        halves: what each half of these members says of the rows y
+        """
+
     def calibrated(self, predictive: Any) -> Any:
         """The predictive as sure of itself as rows bear out."""
 

@@ -170,6 +170,10 @@ class WrongTargets:
         must(self.scale > 0 and self.width > 0 and self.freedom > 0 and self.low <= self.high, what)
         must(math.isfinite(self.skew) and math.isfinite(self.shift), what)
 
+    def of_more(self, halves: Sequence[Any], y: Array, weight: Array, share: float) -> WrongTargets:
+        """As it is: how the spread of numbers goes with the members was not measured."""
+        return self
+
     def at(self, epsilon: float) -> WrongTargets:
         """The same law with another share of wrong targets."""
         return replace(self, shares=np.array([1 - epsilon, *(epsilon * self._kinds)]))

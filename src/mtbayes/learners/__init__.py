@@ -142,6 +142,8 @@ class Crossing(NamedTuple):
     """Log probability of each row by fits that have seen neither it nor fold k, [folds, n]."""
     sentence: str = ""
     history: Sequence[dict[str, float]] = ()
+    halves: Callable[[], Sequence[Any]] = tuple
+    """Makes the predictives of every row by each half of those members; none if there are none."""
 
 
 class Crossed(Speaker, Protocol):

@@ -217,9 +217,21 @@ class NetworkLearner:
             )
             own = draws.child(key, round(1000 * t))
             ended = solved(leg, own, f"{self.name}-{t:g}", place)
-            unseen = self._left_out(ended.state, prepared, fold, left_out, key)
             made = trained(begun, ended)
-            return Crossing(t, unseen, lambda: made.state, at, None, made.sentence, made.history)
+            unseen = self._left_out(made.state, prepared, fold, left_out, key)
+
+            def halves() -> list[Any]:
+                each = np.arange(len(left_out)) // (int(fold.max()) + 1) % 2
+                if 2 * each.sum() != len(each):
+                    return []
+                return [
+                    self._left_out(made.state, prepared, fold, left_out, key, each == half)
+                    for half in (0, 1)
+                ]
+
+            return Crossing(
+                t, unseen, lambda: made.state, at, None, made.sentence, made.history, halves
+            )
 
         return at(t, None, place.part(share, 1 - share))
 
@@ -242,12 +254,18 @@ class NetworkLearner:
         return at(t, None, place)
 
     def _left_out(
-        self, state: Any, prepared: Rows, fold: Array, left_out: Array, key: Array
+        self,
+        state: Any,
+        prepared: Rows,
+        fold: Array,
+        left_out: Array,
+        key: Array,
+        which: Array | bool = True,
     ) -> Any:
-        """The predictive of every row by the modes that have not seen it."""
+        """The predictive of every row by the modes that have not seen it; which: of them."""
         x, parts, state = prepared.x.rows[0], [], jax.tree.map(np.asarray, state)
         for k in range(int(fold.max()) + 1):
-            some = jax.tree.map(lambda v, k=k: v[left_out == k], state)
+            some = jax.tree.map(lambda v, k=k: v[(left_out == k) & which], state)
             family: Any = type(self.posterior)
             own = replace(self, posterior=family(some.components))
             parts.append(own.predictive(some, x[fold == k], key))

@@ -16,7 +16,8 @@ from mtbayes.types import Array
 class Part(NamedTuple):
     """A learner of a pool, the t that it was fitted at, and how loud it speaks.
 
-    law: by which its predictive is calibrated; how sure each is of itself is its own affair
+    law: by which its predictive of new rows is calibrated; how sure each is of itself is its own
+        affair
     """
 
     learner: Any

@@ -1,0 +1,61 @@
+"""Modes that each leave a fold out."""
+
+from functools import cache
+
+import jax
+import numpy as np
+
+from mtbayes.fitting import Option
+from mtbayes.fitting.pooling import pool
+from mtbayes.laws import WrongLabels
+from mtbayes.learners.folds import FOLDS, seed_of
+from mtbayes.learners.network import NetworkLearner
+from mtbayes.likelihoods import Categorical
+from mtbayes.maths import draws
+from mtbayes.models import Model
+from mtbayes.networks import mlp
+from mtbayes.posteriors import Particles
+from mtbayes.posteriors.particles import ParticlesState
+from mtbayes.types import Rows
+
+KEY = jax.random.key(3)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 3))
+Y = (X[:, 0] * X[:, 1] > 0.0).astype(int)  # two modes hardly agree after so little training
+ROWS = Rows(X, Y, np.ones(150))
+FOLD = np.random.default_rng(seed_of(KEY)).permutation(150) % FOLDS  # as a pool deals rows
+MODEL = Model(mlp((3, 8, 2)), Categorical(2))
+
+
+def learner(modes):
+    return NetworkLearner(MODEL, Particles(modes), 1, 1.0, 50.0, 20, 50, 0.03, joint=False)
+
+
+@cache
+def crossing(modes):
+    return learner(modes).crossed(ROWS, FOLD, 1.0, draws.child(KEY, 1))
+
+
+def test_halves_of_the_modes_that_left_a_row_out():
+    found = crossing(2 * FOLDS)
+    halves, theta = found.halves(), found.state().mean
+    assert len(halves) == 2
+    for number, half in enumerate(halves):
+        for k in range(FOLDS):
+            own = ParticlesState(theta[[k + number * FOLDS]])  # modes come fold after fold
+            said = learner(1).predictive(own, X[k == FOLD], KEY)
+            np.testing.assert_allclose(half.log_probs[k == FOLD], said.log_probs, rtol=1e-5)
+    mean = np.mean([half.probs for half in halves], axis=0)
+    np.testing.assert_allclose(found.unseen.probs, mean, rtol=1e-5)
+
+
+def test_one_mode_of_a_fold_has_no_halves():
+    assert list(crossing(FOLDS).halves()) == []
+
+
+def test_new_rows_of_which_all_modes_speak_have_a_law_of_their_own():
+    found = crossing(2 * FOLDS)
+    law = WrongLabels.fit(found.unseen, Y, ROWS.weight)
+    (part,) = pool([Option(learner(2 * FOLDS), (1.0,))], ROWS, WrongLabels, KEY).learner.parts
+    expected = law.of_more(found.halves(), Y, ROWS.weight, 1 / FOLDS)
+    assert part.law.temperature == expected.temperature < law.temperature
