@@ -239,7 +239,7 @@ def test_files_are_read_in_blocks_and_never_held(tmp_path, monkeypatch):
     found = run("fit", "rows", "--target", "label", *options, folder=tmp_path)
     assert found.exit_code == 0, found.output
     assert max(read) <= 500
-    assert sum(read) % n == 0  # each pass reads all rows
+    assert sum(read) >= 2 * n  # to draw a sample, and to learn
     assert max(held) < 0.3 * whole
 
 
