@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
+from mtbayes.commands import large
+from mtbayes.data import sources
 from mtbayes.fitting import streamed
 
 from ..conftest import run
@@ -212,6 +214,35 @@ def some_rows(count, size):
     return np.sort(np.random.default_rng(0).choice(count, size, replace=False))
 
 
+def test_files_are_read_in_blocks_and_never_held(tmp_path, monkeypatch):
+    """What Arrow holds while rows are learned from is a small part of what is in the files."""
+    monkeypatch.setattr(streamed, "SAMPLE", 200)
+    for module in (large, sources):
+        monkeypatch.setattr(module, "BLOCK", 500)
+    n, columns = 20_000, 20
+    x = np.random.default_rng(0).normal(size=(n, columns))
+    table = pa.table({f"x{i}": column for i, column in enumerate(x.T)})
+    table = table.append_column("label", [np.where(x[:, 0] > 0, "up", "down")])
+    (tmp_path / "rows").mkdir()
+    pq.write_table(table, tmp_path / "rows" / "a.parquet", row_group_size=1000)
+    whole = table.nbytes
+    del table
+    read, held, before, real = [], [], pa.total_allocated_bytes(), large.coded
+
+    def coded(schema, batch):
+        read.append(batch.num_rows)
+        held.append(pa.total_allocated_bytes() - before)
+        return real(schema, batch)
+
+    monkeypatch.setattr(large, "coded", coded)
+    options = ("--t", "0.7", "--epochs", "1", "--learner", "linear", "--m", "1")
+    found = run("fit", "rows", "--target", "label", *options, folder=tmp_path)
+    assert found.exit_code == 0, found.output
+    assert max(read) <= 500
+    assert sum(read) >= 2 * n  # to draw a sample, and to learn
+    assert max(held) < 0.3 * whole
+
+
 def peak(folder, rows):
     """Bytes that a fit of so many rows, in files of 100,000, takes at most."""
     rng, path = np.random.default_rng(0), folder / f"rows{rows}"
@@ -233,6 +264,7 @@ def peak(folder, rows):
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path):
-    few, many = (peak(tmp_path, rows) for rows in (200_000, 1_000_000))
+    """Ten million rows beside one million; minutes, and half a gigabyte of files."""
+    few, many = (peak(tmp_path, rows) for rows in (1_000_000, 10_000_000))
     print("peak", few, "and", many, "kB")
     assert many <= 1.15 * few

@@ -85,6 +85,12 @@ def test_equal_names_are_told_apart(file):
     assert source.notes == ("a second column is called 'a'; it is 'a.2' here",)
 
 
+def test_a_header_that_looks_like_a_row_is_told(file):
+    (note,) = open_table(file("1741.91,0.900,dear\n12.5,0.1,cheap\n")).notes
+    assert note == "the first line is taken for names of columns, '1741.91' among them"
+    assert open_table(file("2019,2020,pixel 1.5\n1,2,3\n")).notes == ()
+
+
 def test_a_line_end_within_quotes(file):
     assert rows(file('a,b\n1,"two\nlines"\n')) == [{"a": "1", "b": "two\nlines"}]
 

@@ -325,3 +325,21 @@ def test_thousands_of_classes_are_refused_before_any_fit():
     table = pa.table({"v": np.sqrt(rows), "y": [f"c{i % 3000}" for i in rows]})
     with pytest.raises(InvalidInput, match="got 'y' with 3000 in 6000 rows, like 'c0'"):
         learn_table(table, "y")
+
+
+@pytest.mark.parametrize("form", ["${:,.2f}", "{:.1f}%", "{:.2f} kg", "({:.2f})", "1'{:07.3f}"])
+def test_numbers_that_are_dressed_up_are_named_with_a_remedy(form):
+    cells = [form.format(v) for v in np.sqrt(np.arange(100, 100 + N))]
+    table = pa.table({"price": cells, "v": np.sqrt(ORDER), "y": ["a", "b"] * (N // 2)})
+    ((name, why),) = schema_of(table).dropped
+    assert name == "price"
+    assert why.endswith(
+        f"different values in {N} rows, like {cells[0]!r}; bare numbers would be used"
+    )
+
+
+def test_labels_that_differ_in_capitals_alone_are_told():
+    labels = ["dear", "Dear", "cheap", "so  so", "so so", "x"] * (N // 6)
+    _, coded = learn_table(pa.table({"v": np.sqrt(ORDER), "y": labels}), "y")
+    assert len(set(coded.y)) == 6
+    assert "told apart by their spelling: 'Dear' and 'dear'" in coded.notes[0]

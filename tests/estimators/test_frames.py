@@ -84,6 +84,23 @@ def test_files_keep_how_frames_are_coded(frame, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
 
 
+@pytest.mark.parametrize("learner", ["network", "linear"])
+def test_text_alone_is_learned_from(frame, tmp_path, learner):
+    """By gradients too, without trees beside them; a label that the words contradict stands out."""
+    given = LABEL.copy()
+    given[7] = "small" if LABEL[7] == "large" else "large"
+    words = frame[["remark"]]
+    model = RobustClassifier(learner, t=0.7, modes=3, random_state=0).fit(words, given)
+    assert [column.kind for column in model.coder_.columns] == ["text"]
+    assert (model.predict(words) == LABEL).all()
+    assert model.suspicion_.argmax() == 7
+    new = pd.DataFrame({"remark": ["too wide for the door, alas", "not as long as a hand"]})
+    assert model.predict(new).tolist() == ["large", "small"]
+    model.save(tmp_path / "words.mtb")
+    again = mtbayes.load(tmp_path / "words.mtb")
+    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
 def test_folds_learn_columns_of_their_own_rows(frame):
     model = RobustClassifier("trees", t=1.0, random_state=0)
     found = cross_val_predict(model, frame.drop(columns="id"), LABEL, cv=3)

@@ -330,12 +330,29 @@ def test_label_of_weight_2_is_two_rows(classes):
 
 
 @pytest.mark.parametrize("temperature", [0.135, 1.0, 7.4])
-def test_given_labels_at_a_temperature_are_the_softmax(temperature):
+@pytest.mark.parametrize(("classes", "exact"), [(7, 1e-12), (150, 1e-4)])  # in single precision
+def test_given_labels_at_a_temperature_are_the_softmax(temperature, classes, exact):
     rng = np.random.default_rng(0)
-    logs = log_softmax(30 * rng.normal(size=(50, 7)), axis=1)
+    logs = log_softmax(30 * rng.normal(size=(50, classes)), axis=1)
     logs[3, 2] = -np.inf
-    y = rng.integers(7, size=50)
+    y = rng.integers(classes, size=50)
     expected = softmax(logs / temperature, axis=1)[np.arange(50), y]
     found = _given_by_temperature(logs, y)
-    np.testing.assert_allclose(found(temperature), expected, rtol=1e-12)
-    np.testing.assert_allclose(found(temperature), expected, rtol=1e-12)  # the memory is reused
+    for _ in range(2):  # the memory is reused
+        np.testing.assert_allclose(found(temperature), expected, rtol=exact, atol=1e-30)
+
+
+def test_some_rows_tell_the_law_where_rows_and_classes_are_many(monkeypatch):
+    """A quarter of them: estimates differ by no more than that, and intervals cover the truth."""
+    p, y, wrong = labels(np.random.default_rng(40), 8000, 5, 0.2, sharper=1.5)
+    weight = np.ones(len(y))
+    whole = WrongLabels.fit(p, y, weight)
+    monkeypatch.setattr("mtbayes.laws.labels._ANSWERS", 2000 * 5)
+    found = WrongLabels.fit(p, y, weight)
+    assert abs(found.epsilon - whole.epsilon) < 4 * np.sqrt(0.25 / 2000)
+    assert 0 < abs(found.temperature / whole.temperature - 1) < 0.15
+    share = found.contamination(p, y, weight)
+    assert share.low < wrong.mean() < share.high
+    leaning = WrongLabels.leaning(p, y, weight, doubt=p.entropy)
+    assert leaning.contamination(p, y, weight).low < wrong.mean()
+    assert leaning.outlier_probability(p, y).shape == y.shape

@@ -336,7 +336,10 @@ class Category:
             raise Unfit("empty")
         levels = [(v, n) for v, n in counts.most_common(_LEVELS) if n >= _COMMON]
         if 2 * sum(n for _, n in levels) < given:
-            raise Unfit(f"text with {len(counts)} different values in {given} rows")
+            why = f"text with {len(counts)} different values in {given} rows"
+            if numerals.dressed(counts):
+                why += f", like {next(iter(counts))!r}; bare numbers would be used"
+            raise Unfit(why)
         common = tuple(v for v, _ in levels)
         rare = tuple(v for v in counts if v not in set(common))
         return cls(name, common, bool(rare), gaps > 0, rare if len(rare) <= _RARE else ())

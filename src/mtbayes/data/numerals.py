@@ -7,7 +7,8 @@ or, where these say nothing, as the other columns of the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -17,6 +18,10 @@ import pyarrow.compute as pc
 from mtbayes.types import FloatArray
 
 POINT, COMMA = ".", ","
+_SIGN, _DIGITS = r"[^\w\s.,-]", r"\d[\d.,' ]*"
+_DRESSED = re.compile(
+    rf"{_SIGN}{{1,2}} ?{_DIGITS}{_SIGN}?|{_DIGITS}( ?{_SIGN}| \w{{1,3}})|\d+('\d{{3}})+[.,\d]*"
+)
 UNTOLD = ""
 """In the place of a sign, where no cell of a file tells; numbers are read with a point."""
 NAMES = {POINT: "point", COMMA: "comma"}
@@ -154,3 +159,12 @@ def contradiction(text: Any, decimal: str, numbers: FloatArray) -> int | None:
 
 def _count(truths: Any) -> int:
     return int(pc.sum(truths).as_py() or 0)
+
+
+def dressed(cells: Iterable[str]) -> bool:
+    """Whether all cells are numbers with a sign of money, a unit or brackets, which we do not read.
+
+    >>> dressed(["$1,200.50", "7 kg", "12%", "(3.5)", "1'000"]), dressed(["7 kg", "AB-12"])
+    (True, False)
+    """
+    return all(map(_DRESSED.fullmatch, cells))

@@ -39,6 +39,7 @@ _PATIENCE = 10.0  # seconds for somebody to write into a pipe
 _LOOK = 0.1  # seconds between two looks
 SEPARATOR = re.compile(r'"?sep=(.)"?\s*\r?\n')
 """A line before the header that says which sign is between cells, as Excel writes and reads."""
+_DECIMALS = re.compile(r"-?\d+[.,]\d+")  # as no column is called
 _DELIMITERS = ",;\t|"
 _ENDINGS = {".tsv": "\t", ".tab": "\t"}
 _FORMATS = "CSV, TSV, Parquet or Feather, or one of these texts in gzip"
@@ -299,6 +300,8 @@ def _text(path: Path, compression: str | None) -> Source:
         dialect = _dialect(path, compression)
         found = dialect.header or dialect.open().schema.names
     names, notes = unique(found)
+    if cell := next((name for name in names if _DECIMALS.fullmatch(name)), None):
+        notes += (f"the first line is taken for names of columns, {cell!r} among them",)
     kinds = dict.fromkeys(found, pa.string())
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -253,15 +253,21 @@ def _numbers(name: str, cells: Cells, where: Where) -> Known:
 
 
 def _alike(name: str, labels: Array) -> list[str]:
-    """A note on labels that are one number in several spellings."""
-    spellings: dict[Decimal, list[str]] = {}
+    """A note on labels that are one number, or one word, in several spellings."""
+    spellings: dict[Any, list[str]] = {}
     for label in np.unique(labels).tolist():
-        try:
-            spellings.setdefault(Decimal(label), []).append(label)
-        except (ArithmeticError, TypeError):  # no number, or one that equals nothing
-            continue
+        spellings.setdefault(_meant(label), []).append(label)
     pairs = [" and ".join(map(repr, several)) for several in spellings.values() if several[1:]]
     return [f"classes of {name!r} are told apart by their spelling: {pairs[0]}"] if pairs else []
+
+
+def _meant(label: Any) -> Any:
+    """What a person may mean by a label: its number, or its words whatever the capitals."""
+    try:
+        number = Decimal(label)
+    except (ArithmeticError, TypeError):
+        number = Decimal("nan")
+    return " ".join(str(label).casefold().split()) if number.is_nan() else number
 
 
 def _example(values: Any) -> str:

@@ -45,8 +45,9 @@ EXTRA_TREES = ((1, True), (4, False))
 """Rows in a leaf, at least, and whether a tree sees all rows, of extra trees to choose from."""
 TREE_CLASSES = 50
 """Beyond which trees do not speak by themselves: each leaf says a number for every class."""
-LINEAR_ANSWERS = 5_000_000
-"""Numbers that a linear map says of all rows, beyond which it does not: a step takes all."""
+MANY_ANSWERS = 5_000_000
+"""Probabilities of all rows and classes, beyond which no linear map, whose every step takes all of
+them, speaks, and networks are as few as they may be."""
 LEAVES = (1, 4)
 """Rows in a leaf, at least, of forests to choose from."""
 WIDTHS = (1.0, 0.3)
@@ -275,11 +276,13 @@ class Supervised(Crowded, Robust):
             forests = [ForestLearner("forest", classes, leaf) for leaf in LEAVES]
             return [*trees, Option(forests[0], few, tuple(forests[1:]))]
         hidden, linear = (self._model(tuple(columns), labels, how) for how in (None, ()))
-        beside = self.hidden and rows * classes <= LINEAR_ANSWERS
         effort = FEW_EFFORT if classes and rows < FEW_ROWS else EFFORT
+        if rows * classes > MANY_ANSWERS:
+            return [self._points(hidden, FOLDS, few, WIDTHS[:1], effort), *trees]
+        by_lines = self._points(linear, FOLDS, path, LINEAR_WIDTHS, effort)
         return [
             self._points(hidden, self.modes, path, WIDTHS, effort),
-            *([self._points(linear, FOLDS, path, LINEAR_WIDTHS, effort)] if beside else []),
+            *([by_lines] if self.hidden else []),
             *trees,
         ]
 

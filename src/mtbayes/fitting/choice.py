@@ -18,6 +18,7 @@ import numpy as np
 
 from mtbayes.laws import Law
 from mtbayes.learners import Learner, Place, Speaker
+from mtbayes.learners.folds import apart
 from mtbayes.maths import draws
 from mtbayes.predictives import beside_trust, in_order
 from mtbayes.types import Array, FloatArray, Rows
@@ -74,7 +75,7 @@ def choose(
 ) -> Choice:
     """Compare all candidates on some folds, then fit the others with the best."""
     n = len(rows.y)
-    fold = folds(n, draws.child(key, 0))
+    fold = apart(folds(n, draws.child(key, 0)), rows.y)
     count = int(fold.max()) + 1
     begin = _BRIEF if any(option.others for option in options) else 0.0
     looks, place = place.part(0.0, begin), place.part(begin, 1 - begin)

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from mtbayes.fitting.choice import CLEARLY, LEVEL, Candidate, Option, View, best_of, compared
 from mtbayes.laws import Law, mixture_shares
 from mtbayes.learners import Crossed, Crossing, Place
-from mtbayes.learners.folds import FOLDS, seed_of
+from mtbayes.learners.folds import FOLDS, apart, seed_of
 from mtbayes.learners.pool import Part, Pool, mixed
 from mtbayes.maths import draws
 from mtbayes.predictives import beside_trust
@@ -104,7 +104,7 @@ def pool(
 ) -> Pooled:
     """Fit, compare and mix all options; rows are as the learners take them."""
     n = len(rows.y)
-    fold = np.random.default_rng(seed_of(key)).permutation(n) % FOLDS
+    fold = apart(np.random.default_rng(seed_of(key)).permutation(n) % FOLDS, rows.y)
     begin = _FIRST if any(_rest(option.path) for option in options) else 1.0
     first = place.part(0.0, begin)
 

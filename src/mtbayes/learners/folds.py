@@ -30,6 +30,27 @@ def seed_of(key: Array) -> int:
     return int(np.asarray(jax.random.key_data(key)).ravel()[-1]) % 2**30 + 2**30
 
 
+def apart(fold: Array, y: Array) -> Array:
+    """The fold of each row [n], with no class all of whose rows lie in one of them.
+
+    A fit that has seen no row of a class cannot foresee its label: of classes with two rows each a
+    fifth would look wrong. Other rows stay where they are, and so do targets that are numbers.
+
+    >>> apart(np.array([1, 4, 1, 4, 0]), np.array([0, 0, 1, 2, 2])).tolist()
+    [1, 4, 1, 4, 0]
+    >>> apart(np.array([4, 4, 1, 4, 0]), np.array([0, 0, 1, 2, 2])).tolist()
+    [4, 0, 1, 4, 0]
+    """
+    if y.dtype.kind not in "iu":
+        return fold
+    found, seen = fold.copy(), np.zeros((y.max() + 1, fold.max() + 1), bool)
+    seen[y, fold] = True
+    for label in np.flatnonzero(seen.sum(axis=1) == 1):
+        own = np.flatnonzero(y == label)
+        found[own] = (fold[own] + np.arange(len(own))) % seen.shape[1]
+    return found
+
+
 def pull(inner: FloatArray | None, t: float, trusted: Array | None = None) -> FloatArray:
     """p^(1-t) from log p [folds, n], the largest 1 in each fold; ones where none is known.
 
