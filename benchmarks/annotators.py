@@ -35,6 +35,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 
 from mtbayes import Annotations, RobustClassifier
+from mtbayes.laws.quality import SHARES, Quality
 
 DATA = ("digits", "segment", "mammographic")
 CROWDS = ((3, (3, 3)), (10, (1, 5)), (50, (2, 2)), (50, (1, 1)))
@@ -64,6 +65,12 @@ def oracle(kind, people, y, hits, labels):
     return weight @ known / weight.sum(axis=1)
 
 
+def knowing(hits, labels, classes):
+    """Qualities by our rule for one who knows the truth of all rows."""
+    log_lik = hits[:, None] * np.log(SHARES) + (labels - hits)[:, None] * np.log1p(-SHARES)
+    return Quality.of(log_lik, 1 / classes).mean
+
+
 def people_scored(model, said, y, expected, kind, drawn):
     found = model.annotators_
     real = np.array(
@@ -86,6 +93,7 @@ def people_scored(model, said, y, expected, kind, drawn):
             np.mean([p.low <= v <= p.high for p, v in zip(found, true, strict=True)])
         ),
         "share off": off(real, true),
+        "knowing off": off(knowing(real * labels, labels, int(y.max()) + 1), true),
         "oracle off": off(oracle(kind, drawn, y, real * labels, labels), true),
     }
 

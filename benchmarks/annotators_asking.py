@@ -9,7 +9,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from mtbayes import Annotations, RobustClassifier
 
-DATA = ("mammographic", "segment", "contraceptive", "german", "led7digit", "digits")
+DATA = ("mammographic", "segment", "contraceptive", "german", "led7digit")
 HOW = ("random", "next_labels", "CROWDLAB's rows")
 ROWS, PEOPLE, STEP, STEPS = 300, 10, 60, 5
 

@@ -90,9 +90,10 @@ def told_people(records):
         "How good each annotator is: root mean square error and share of 95 % intervals that hold "
         "the truth.\n",
         "| settings | labels each | `right`: share of the labels given | covered | `quality`: of "
-        "labels to come | covered | Bayes' best, knowing the truth | share of right labels, "
-        "knowing the truth | CROWDLAB's quality |",
-        "|" + "---|" * 9,
+        "labels to come | covered | our rule, knowing the truth | Bayes' best, knowing the truth "
+        "and how people were drawn | share of right labels, knowing the truth | CROWDLAB's "
+        "quality |",
+        "|" + "---|" * 10,
     ]
     few = [r for r in records if r["people"] == 50 and r["per row"] == [2, 2]]
     for name, some in (("50 annotators, 2 labels a row", few), ("all", records)):
@@ -108,6 +109,7 @@ def told_people(records):
                         "right covered",
                         "quality off",
                         "quality covered",
+                        "knowing off",
                         "oracle off",
                         "share off",
                     )

@@ -38,12 +38,9 @@ def real(path, archive):
     seconds = time.perf_counter() - begin
     found = {"ours": np.einsum("kc,kcd->kd", truth.probs[asked[:, 0]], law.skill.mean[asked[:, 1]])}
     frame = pd.DataFrame(seen, columns=["task", "worker", "label"])
-    skene = DawidSkene(100).fit(frame)
-    probs = skene.probas_.reindex(index=range(n), columns=range(classes)).fillna(0).to_numpy(float)
-    errors = np.full((table.shape[1], classes, classes), 1 / classes)
-    for (j, given), line in skene.errors_.iterrows():
-        errors[j, :, given] = line.reindex(range(classes)).fillna(0).to_numpy(float)
-    found["Dawid-Skene"] = np.einsum("kc,kcd->kd", probs[asked[:, 0]], errors[asked[:, 1]])
+    for way, rule in (("Dawid-Skene", {}), ("Dawid-Skene, 300 rounds", {"tol": 0.0})):
+        skene = DawidSkene(300, **rule).fit(frame)
+        found[way] = told_by(skene, asked, n, table.shape[1], classes)
     counts = counted(seen, n, classes)[asked[:, 0]] + votes.shares
     found["majority"] = counts / counts.sum(axis=1, keepdims=True)
     for way, p in found.items():
@@ -62,3 +59,12 @@ def real(path, archive):
         }
         write(path, record)
         print(record)
+
+
+def told_by(skene, asked, n, people, classes):
+    """Probabilities of labels, [K, C], by what Dawid-Skene found of rows and people."""
+    probs = skene.probas_.reindex(index=range(n), columns=range(classes)).fillna(0).to_numpy(float)
+    errors = np.full((people, classes, classes), 1 / classes)
+    for (j, given), line in skene.errors_.iterrows():
+        errors[j, :, given] = line.reindex(range(classes)).fillna(0).to_numpy(float)
+    return np.einsum("kc,kcd->kd", probs[asked[:, 0]], errors[asked[:, 1]])
