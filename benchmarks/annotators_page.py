@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,13 @@ def told_people(records):
 
 
 def told_asking(records):
-    """Mean accuracy after each batch of labels, and the labels to where random asking ends."""
+    """Mean accuracy after each batch of labels, and the labels to where random asking ends.
+
+    Runs that were stopped before all ways had asked are left out.
+    """
+    ways = {r["how"] for r in records}
+    done = Counter((r["data"], r["seed"]) for r in records)
+    records = [r for r in records if done[r["data"], r["seed"]] == len(ways)]
     labels = records[0]["step"] * np.arange(len(records[0]["accuracy"]))
     lines = [
         "Accuracy of the consensus in % after more labels, from one label a row on (300 rows, 10 "
@@ -135,7 +142,8 @@ def told_asking(records):
         curves = _curves(some)
         for how, curve in curves.items():
             enough = _enough(labels, curve, curves["random"][-1])
-            head = f"{name or 'mean'} ({len(some) // len(curves)} runs)"
+            runs = len(some) // len(curves)
+            head = f"{name or 'mean'} ({runs} run{'s' * (runs > 1)})"
             cells_ = [f"{100 * a:.1f}" for a in curve] + [_number(enough, 0)]
             lines.append("| " + " | ".join([head, how, *cells_]) + " |")
     return "\n".join(lines)
@@ -160,13 +168,13 @@ def _enough(labels, curve, aim):
 
 def told_scale(records):
     r = records[-1]
+    ratio = r["processor seconds"] / r["processor seconds, fit alone"]
     return (
         f"{r['labels']:,} labels of {r['rows']:,} rows by {r['people']} annotators: "
-        f"{r['seconds']:.0f} s with the fit, {r['fit alone']:.0f} s for the fit to the consensus "
-        f"alone ({r['seconds'] / r['fit alone']:.2f} times as long, on a busy machine); "
-        f"{r['processor seconds']:.0f} and {r['processor seconds, fit alone']:.0f} s of processors "
-        f"({r['processor seconds'] / r['processor seconds, fit alone']:.2f} times); accuracy "
-        f"{100 * r['accuracy']:.1f} %."
+        f"{r['processor seconds']:.0f} s of processors with the fit, "
+        f"{r['processor seconds, fit alone']:.0f} s for the fit to the consensus alone "
+        f"({ratio:.2f} times as long; {r['seconds']:.0f} and {r['fit alone']:.0f} s by the clock, "
+        f"while others used the machine); accuracy {100 * r['accuracy']:.1f} %."
     )
 
 

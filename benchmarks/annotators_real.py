@@ -38,8 +38,8 @@ def real(path, archive):
     seconds = time.perf_counter() - begin
     found = {"ours": np.einsum("kc,kcd->kd", truth.probs[asked[:, 0]], law.skill.mean[asked[:, 1]])}
     frame = pd.DataFrame(seen, columns=["task", "worker", "label"])
-    for way, rule in (("Dawid-Skene", {}), ("Dawid-Skene, 300 rounds", {"tol": 0.0})):
-        skene = DawidSkene(300, **rule).fit(frame)
+    for way, rule in (("Dawid-Skene", {}), ("Dawid-Skene, until it settles", {"tol": -np.inf})):
+        skene = DawidSkene(100, **rule).fit(frame)
         found[way] = told_by(skene, asked, n, table.shape[1], classes)
     counts = counted(seen, n, classes)[asked[:, 0]] + votes.shares
     found["majority"] = counts / counts.sum(axis=1, keepdims=True)
