@@ -11,148 +11,34 @@ Needs cleanlab and crowd-kit, and the tables in the folder MTBAYES_DATA.
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-import tarfile
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from sklearn.datasets import load_digits, make_classification
-from sklearn.ensemble import ExtraTreesClassifier
+from annotators_asking import asking
+from annotators_crowds import (
+    KINDS,
+    by_crowdkit,
+    by_crowdlab,
+    majority,
+    matrices,
+    out_of_fold,
+    read,
+    simulated,
+    table,
+    write,
+)
+from annotators_page import page
+from annotators_real import real
+from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import KFold
 
 from mtbayes import Annotations, RobustClassifier
+from mtbayes.laws.quality import SHARES, Quality
 
-ROWS = 500
 DATA = ("digits", "segment", "mammographic")
-KINDS = ("good", "mixed", "adversarial", "expert", "confusion", "hard")
 CROWDS = ((3, (3, 3)), (10, (1, 5)), (50, (2, 2)), (50, (1, 1)))
-WAYS = ("majority", "Dawid-Skene", "GLAD", "CROWDLAB", "CROWDLAB, our predictive", "ours")
-
-
-def table(name, rows=ROWS):
-    """Rows and codes of classes."""
-    if name == "digits":
-        x, y = load_digits(return_X_y=True)
-        return x[:rows], y[:rows]
-    frame = pd.read_parquet(Path(os.environ["MTBAYES_DATA"]) / "tables" / f"{name}.parquet")
-    target = frame.columns[-1]
-    y = pd.factorize(frame[target])[0]
-    x = pd.get_dummies(frame.drop(columns=target)).astype(float).fillna(-1.0).to_numpy()
-    some = np.random.default_rng(0).permutation(len(y))[:rows]
-    return x[some], y[some]
-
-
-def coin(share, classes):
-    return np.where(np.eye(classes) > 0, share, (1 - share) / (classes - 1))
-
-
-def matrices(kind, people, classes, rng):
-    """p(given | true) of each person, [A, C, C]."""
-    bad = 0.3 if classes > 2 else 0.5
-    if kind == "good":
-        share = rng.uniform(0.75, 0.95, people)
-    elif kind == "adversarial":
-        share = rng.uniform(0.7, 0.95, people)
-        share[: max(1, people // 5)] = 0.1
-    elif kind == "expert":
-        share = rng.uniform(max(0.15, 1.04 / classes), 0.6, people)
-        share[0] = 0.98
-    else:
-        share = rng.uniform(bad, 0.95, people)
-    if kind != "confusion":
-        return np.stack([coin(a, classes) for a in share])
-    return np.stack([confused(classes, rng) for _ in range(people)])
-
-
-def confused(classes, rng):
-    """A good person who gives one class for another, for a third of the classes."""
-    found = coin(rng.uniform(0.8, 0.95), classes)
-    pairs = rng.permutation(classes)
-    strength = 0.6 if classes > 2 else 0.4
-    for k in range(0, max(classes - 1, 1), 3):
-        a, b = pairs[k], pairs[(k + 1) % classes]
-        found[a] *= 1 - strength
-        found[a, b] += strength
-    return found
-
-
-def simulated(x, y, kind, people, per_row, seed):
-    """Labels (row, who, label), [K, 3], and p(given | true, row) summed up: shares right, [A]."""
-    rng, n, classes = np.random.default_rng(seed), len(y), int(y.max()) + 1
-    given = matrices(kind, people, classes, rng)
-    hard, lure = np.zeros(n, bool), None
-    if kind == "hard":  # a quarter of the rows, where labels follow what looks alike
-        p = out_of_fold(x, y, classes, leaf=5)
-        doubt = 1 - p[np.arange(n), y]
-        hard = doubt > np.quantile(doubt, 0.75)
-        lure = p + 1e-3
-        lure[np.arange(n), y] = 0
-        lure /= lure.sum(axis=1, keepdims=True)
-    found, expected = [], np.zeros(people)
-    for i in range(n):
-        probs = given[:, y[i]]
-        if hard[i]:
-            probs = 0.45 * probs + 0.55 * lure[i]
-        expected += probs[:, y[i]] / n
-        for j in rng.permutation(people)[: rng.integers(per_row[0], per_row[1] + 1)]:
-            found.append((i, j, rng.choice(classes, p=probs[j])))
-    return np.array(found), expected
-
-
-def out_of_fold(x, y, classes, leaf=2, weight=None):
-    found = np.zeros((len(y), classes))
-    for seen, unseen in KFold(5, shuffle=True, random_state=0).split(x):
-        trees = ExtraTreesClassifier(300, min_samples_leaf=leaf, random_state=0)
-        trees.fit(x[seen], y[seen])
-        found[np.ix_(unseen, trees.classes_)] = trees.predict_proba(x[unseen])
-    return found
-
-
-def counted(said, n, classes):
-    found = np.zeros((n, classes))
-    np.add.at(found, (said[:, 0], said[:, 2]), 1.0)
-    return found
-
-
-def majority(said, n, classes):
-    counts = counted(said, n, classes)
-    ties = 1e-3 * np.random.default_rng(0).random(counts.shape)
-    best = (counts + ties).argmax(axis=1)
-    return best, counts[np.arange(n), best] / counts.sum(axis=1)
-
-
-def by_crowdkit(method, said, n, classes):
-    frame = pd.DataFrame(said, columns=["task", "worker", "label"])
-    probs = method.fit(frame).probas_.reindex(index=range(n), columns=range(classes)).fillna(0)
-    probs = probs.to_numpy(float)
-    return probs.argmax(axis=1), probs.max(axis=1)
-
-
-def by_crowdlab(said, probs, n, people):
-    """Its consensus, score and people's quality; None where it refuses."""
-    from cleanlab.multiannotator import get_label_quality_multiannotator
-
-    wide = np.full((n, people), np.nan)
-    wide[said[:, 0], said[:, 1]] = said[:, 2]
-    try:
-        found = get_label_quality_multiannotator(
-            pd.DataFrame(wide).astype("Int64"), probs, verbose=False
-        )
-    except ValueError:
-        return None
-    label = found["label_quality"]
-    stats = found["annotator_stats"]["annotator_quality"].reindex(range(people)).to_numpy(float)
-    return (
-        label["consensus_label"].to_numpy(int),
-        label["consensus_quality_score"].to_numpy(float),
-        stats,
-    )
 
 
 def scored(consensus, sure, y):
@@ -179,6 +65,12 @@ def oracle(kind, people, y, hits, labels):
     return weight @ known / weight.sum(axis=1)
 
 
+def knowing(hits, labels, classes):
+    """Qualities by our rule for one who knows the truth of all rows."""
+    log_lik = hits[:, None] * np.log(SHARES) + (labels - hits)[:, None] * np.log1p(-SHARES)
+    return Quality.of(log_lik, 1 / classes).mean
+
+
 def people_scored(model, said, y, expected, kind, drawn):
     found = model.annotators_
     real = np.array(
@@ -201,6 +93,7 @@ def people_scored(model, said, y, expected, kind, drawn):
             np.mean([p.low <= v <= p.high for p, v in zip(found, true, strict=True)])
         ),
         "share off": off(real, true),
+        "knowing off": off(knowing(real * labels, labels, int(y.max()) + 1), true),
         "oracle off": off(oracle(kind, drawn, y, real * labels, labels), true),
     }
 
@@ -241,16 +134,6 @@ def cell(name, kind, people, per_row, seed):
     return found | {"seconds": seconds}
 
 
-def write(path, record):
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
-
-
-def read(path):
-    text = Path(path).read_text(encoding="utf-8") if Path(path).exists() else ""
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def cells(path, seed=100):
     seed = int(seed)
     done = {
@@ -274,68 +157,6 @@ def settings():
             for j, (people, per_row) in enumerate(crowds):
                 for i, kind in enumerate(KINDS):
                     yield DATA[(i + j + turn) % len(DATA)], kind, people, per_row
-
-
-def quick():
-    """A learner for the many fits of an asking; the default takes ten times as long."""
-    trees = ExtraTreesClassifier(100, min_samples_leaf=2, random_state=0)
-    return RobustClassifier(learner=trees, t=1.0, random_state=0)
-
-
-def asking(path, step=80, steps=5):
-    """From one label a row on: whom to ask about what, 80 labels at a time."""
-    from cleanlab.multiannotator import get_active_learning_scores
-
-    people = 10
-    for name in ("digits", "segment"):
-        for seed in (100,):
-            x, y = table(name, 400)
-            n, classes = len(y), int(y.max()) + 1
-            rng = np.random.default_rng(seed)
-            given = matrices("mixed", people, classes, rng)
-            every = np.array(
-                [[rng.choice(classes, p=given[j, v]) for j in range(people)] for v in y]
-            )
-            first = rng.integers(people, size=n)
-            for how in ("random", "next_labels", "CROWDLAB's rows"):
-                asked = {(i, int(first[i])) for i in range(n)}
-                line = []
-                for _ in range(steps + 1):
-                    pairs = np.array(sorted(asked))
-                    said = np.column_stack([pairs, every[pairs[:, 0], pairs[:, 1]]])
-                    model = quick().fit(
-                        x, Annotations.long(*said.T, index=range(n), classes=range(classes))
-                    )
-                    line.append(float((model.consensus_ == y).mean()))
-                    free = [(i, j) for i in range(n) for j in range(people) if (i, j) not in asked]
-                    if how == "next_labels":
-                        new = [(q.row, q.annotator) for q in model.next_labels(step)]
-                    elif how == "random" or (said[:, 0].size == n):
-                        new = [free[v] for v in rng.permutation(len(free))[:step]]
-                    else:
-                        wide = np.full((n, people), np.nan)
-                        wide[said[:, 0], said[:, 1]] = said[:, 2]
-                        scores, _ = get_active_learning_scores(
-                            pd.DataFrame(wide).astype("Int64"), model.unseen_prediction_
-                        )
-                        rows = np.argsort(scores)[:step]
-                        new = []
-                        for i in rows:
-                            left = [j for j in range(people) if (int(i), j) not in asked]
-                            new += [(int(i), int(rng.choice(left)))] if left else []
-                    asked |= set(new)
-                write(
-                    path,
-                    {
-                        "what": "asking",
-                        "data": name,
-                        "seed": seed,
-                        "how": how,
-                        "step": step,
-                        "accuracy": line,
-                    },
-                )
-                print(name, seed, how, np.round(line, 3), flush=True)
 
 
 def timed(work):
@@ -374,219 +195,6 @@ def scale(path, rows=20_000, people=200):
     }
     write(path, record)
     print(record)
-
-
-def real(path, archive):
-    """Labels of 8 curators, three for each sentence: hide one, and tell it from the other two.
-
-    archive: pyanno's source archive, which holds them (data/e-2.txt; Rzhetsky et al. 2009)
-    """
-    from crowdkit.aggregation import DawidSkene
-
-    from mtbayes.laws.annotators import Annotators, Votes
-
-    with tarfile.open(archive) as file:
-        name = next(n for n in file.getnames() if n.endswith("/data/e-2.txt"))
-        text = file.extractfile(name).read().decode()
-    table = np.array([[int(v) for v in line.strip(" ,").split(",")] for line in text.splitlines()])
-    rng = np.random.default_rng(0)
-    row, who = np.nonzero(table >= 0)
-    label = np.searchsorted(np.unique(table[table >= 0]), table[row, who])
-    classes, n = int(label.max()) + 1, len(table)
-    order = rng.permutation(len(row))
-    hidden = np.zeros(len(row), bool)
-    hidden[order[np.unique(row[order], return_index=True)[1]]] = True
-    said = np.column_stack([row, who, label])
-    seen, asked = said[~hidden], said[hidden]
-    votes = Votes(*seen.T, n, table.shape[1], classes)
-    begin = time.perf_counter()
-    law, truth = Annotators.alone(votes)
-    seconds = time.perf_counter() - begin
-    found = {"ours": np.einsum("kc,kcd->kd", truth.probs[asked[:, 0]], law.skill.mean[asked[:, 1]])}
-    frame = pd.DataFrame(seen, columns=["task", "worker", "label"])
-    skene = DawidSkene(100).fit(frame)
-    probs = skene.probas_.reindex(index=range(n), columns=range(classes)).fillna(0).to_numpy(float)
-    errors = np.full((table.shape[1], classes, classes), 1 / classes)
-    for (j, given), line in skene.errors_.iterrows():
-        errors[j, :, given] = line.reindex(range(classes)).fillna(0).to_numpy(float)
-    found["Dawid-Skene"] = np.einsum("kc,kcd->kd", probs[asked[:, 0]], errors[asked[:, 1]])
-    counts = counted(seen, n, classes)[asked[:, 0]] + votes.shares
-    found["majority"] = counts / counts.sum(axis=1, keepdims=True)
-    for way, p in found.items():
-        p = p / p.sum(axis=1, keepdims=True)
-        own = np.clip(p[np.arange(len(asked)), asked[:, 2]], 1e-6, None)
-        record = {
-            "what": "real",
-            "way": way,
-            "rows": n,
-            "people": table.shape[1],
-            "labels": len(said),
-            "classes": classes,
-            "log probability": float(np.log(own).mean()),
-            "right": float((p.argmax(axis=1) == asked[:, 2]).mean()),
-            "seconds": seconds,
-        }
-        write(path, record)
-        print(record)
-
-
-BEGIN, END = "<!-- begin: measured -->", "<!-- end: measured -->"
-
-
-def page(path, doc):
-    """Put the tables between the marks of a page."""
-    found = {}
-    for record in read(path):
-        found.setdefault(record["what"], []).append(record)
-    parts = [told(found[what]) for what, told in PARTS.items() if what in found]
-    text = Path(doc).read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    Path(doc).write_text(head + BEGIN + "\n" + "\n\n".join(parts) + "\n" + END + tail, "utf-8")
-
-
-def _number(value, digits, missing="–"):
-    return missing if value is None else f"{value:.{digits}f}"
-
-
-def told_cells(records):
-    """A line for each setting, and the means over those that CROWDLAB takes."""
-    heads = ["data", "annotators", "labels a row", "kind"]
-    lines = [
-        "Accuracy of the consensus in %, and AUROC of wrong consensus (bold: ours).\n",
-        "| " + " | ".join([*heads, *WAYS]) + " |",
-        "|" + "---|" * (len(heads) + len(WAYS)),
-    ]
-
-    def cell(score):
-        if score is None:
-            return "–"
-        return f"{100 * score['accuracy']:.1f} / {_number(score['auroc'], 3)}"
-
-    for r in records:
-        low, high = r["per row"]
-        per_row = f"{low}" if low == high else f"{low} to {high}"
-        cells_ = [cell(r[way]) for way in WAYS[:-1]] + [f"**{cell(r['ours'])}**"]
-        lines.append(
-            "| " + " | ".join([r["data"], str(r["people"]), per_row, r["kind"], *cells_]) + " |"
-        )
-    both = [r for r in records if r["CROWDLAB"] is not None]
-    lines.append(
-        "| "
-        + " | ".join(
-            ["mean", "", "2 and more", f"{len(both)} settings", *(_mean(both, way) for way in WAYS)]
-        )
-        + " |"
-    )
-    return "\n".join(lines) + "\n\n" + _beside(both) + "\n\n" + told_people(records)
-
-
-def _mean(records, way):
-    score = np.mean([r[way]["accuracy"] for r in records])
-    known = [
-        r[way]["auroc"]
-        for r in records
-        if all(r[w] is not None and r[w]["auroc"] is not None for w in ("CROWDLAB", "ours", way))
-    ]
-    return f"{100 * score:.2f} / {_number(np.mean(known) if known else None, 3)}"
-
-
-def _beside(records):
-    gain = [100 * (r["ours"]["accuracy"] - r["CROWDLAB"]["accuracy"]) for r in records]
-    ranks = [
-        r["ours"]["auroc"] - r["CROWDLAB"]["auroc"]
-        for r in records
-        if r["ours"]["auroc"] is not None and r["CROWDLAB"]["auroc"] is not None
-    ]
-    return (
-        f"Beside CROWDLAB over {len(records)} settings: accuracy {np.mean(gain):+.2f} points on "
-        f"average, lower in {sum(g < 0 for g in gain)} (at worst {min(gain):+.1f}); AUROC "
-        f"{np.mean(ranks):+.3f} on average, lower in {sum(g < 0 for g in ranks)} (at worst "
-        f"{min(ranks):+.3f}). One row is {100 / ROWS:.1f} points."
-    )
-
-
-def told_people(records):
-    """How far qualities are off, over settings of 20 labels each and over all."""
-    lines = [
-        "How good each annotator is: root mean square error and share of 95 % intervals that hold "
-        "the truth.\n",
-        "| settings | labels each | `right`: share of the labels given | covered | `quality`: of "
-        "labels to come | covered | Bayes' best, knowing the truth | share of right labels, "
-        "knowing the truth | CROWDLAB's quality |",
-        "|" + "---|" * 9,
-    ]
-    few = [r for r in records if r["people"] == 50 and r["per row"] == [2, 2]]
-    for name, some in (("50 annotators, 2 labels a row", few), ("all", records)):
-        if some:
-            q = [r["quality"] for r in some]
-            lab = [v["CROWDLAB off"] for v in q if "CROWDLAB off" in v]
-            lines.append(
-                f"| {name} ({len(some)}) | {np.mean([v['labels each'] for v in q]):.0f} | "
-                + " | ".join(
-                    f"{np.mean([v[k] for v in q]):.3f}"
-                    for k in (
-                        "right off",
-                        "right covered",
-                        "quality off",
-                        "quality covered",
-                        "oracle off",
-                        "share off",
-                    )
-                )
-                + f" | {_number(np.mean(lab) if lab else None, 3)} |"
-            )
-    return "\n".join(lines)
-
-
-def told_asking(records):
-    """Accuracy after each batch of labels."""
-    step = records[0]["step"]
-    labels = [step * k for k in range(len(records[0]["accuracy"]))]
-    lines = [
-        "Accuracy of the consensus in % after more labels, from one label a row on (400 rows, 10 "
-        "mixed annotators; the learner is extra trees here, for the many fits).\n",
-        "| data | asking | " + " | ".join(f"+{v}" for v in labels) + " | labels to random's last |",
-        "|---|---|" + "---|" * (len(labels) + 1),
-    ]
-    last = {r["data"]: r["accuracy"][-1] for r in records if r["how"] == "random"}
-    for r in records:
-        enough = [v for v, a in zip(labels, r["accuracy"], strict=True) if a >= last[r["data"]]]
-        lines.append(
-            f"| {r['data']} | {r['how']} | "
-            + " | ".join(f"{100 * a:.1f}" for a in r["accuracy"])
-            + f" | {enough[0] if enough else '–'} |"
-        )
-    return "\n".join(lines)
-
-
-def told_scale(records):
-    r = records[-1]
-    return (
-        f"{r['labels']:,} labels of {r['rows']:,} rows by {r['people']} annotators: "
-        f"{r['seconds']:.0f} s with the fit, {r['fit alone']:.0f} s for the fit to the consensus "
-        f"alone ({r['seconds'] / r['fit alone']:.2f} times as long, on a busy machine); "
-        f"{r['processor seconds']:.0f} and {r['processor seconds, fit alone']:.0f} s of processors "
-        f"({r['processor seconds'] / r['processor seconds, fit alone']:.2f} times); accuracy "
-        f"{100 * r['accuracy']:.1f} %."
-    )
-
-
-def told_real(records):
-    r = records[0]
-    lines = [
-        f"{r['labels']:,} real labels of {r['rows']:,} sentences by {r['people']} curators in "
-        f"{r['classes']} classes, three for each sentence (Rzhetsky, Shatkay and Wilbur 2009, in "
-        "the source archive of pyanno on PyPI). Neither features nor the truth are with them, so a "
-        "third label is told from the other two, by the law without features.\n",
-        "| way | mean log probability of the hidden label | right % |",
-        "|---|---|---|",
-        *(f"| {r['way']} | {r['log probability']:.4f} | {100 * r['right']:.1f} |" for r in records),
-    ]
-    return "\n".join(lines)
-
-
-PARTS = {"cell": told_cells, "asking": told_asking, "scale": told_scale, "real": told_real}
 
 
 def main():

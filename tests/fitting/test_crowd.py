@@ -83,6 +83,39 @@ def test_answers_to_questions_help_more_than_answers_at_random(data, found):
     assert np.mean(ours) > np.mean(random) + 0.02
 
 
+def test_first_look_is_the_one_that_explains_the_labels(data, found, monkeypatch):
+    x, truth, _ = data
+    votes = found.votes
+    counts = votes.counts
+    shares = crowds._by_trees(x, counts / counts.sum(axis=1, keepdims=True), 0)
+    told = np.eye(3)[truth]
+    for known, taken in ((told, True), (np.roll(told, 1, axis=0), False)):  # the truth, or none
+        alone = (found.law, crowds.Truth(known, 0 * known, np.zeros(200)))
+        monkeypatch.setattr(Annotators, "alone", lambda _, alone=alone: alone)
+        look = crowds._first_look(x, votes, 0)
+        assert np.allclose(look.log_probs, shares) != taken
+
+
+def test_features_are_found_where_people_are_hardly_better_than_chance():
+    """Two classes, 50 people right in 56 %: labels alone say next to nothing of a row."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(2, size=500)
+    x = np.column_stack([2 * truth + rng.normal(size=500), rng.normal(size=(500, 6))])
+    who = np.array([rng.permutation(50)[:2] for _ in range(500)])
+    label = np.where(rng.random((500, 2)) < 0.56, truth[:, None], 1 - truth[:, None])
+    given = SimpleNamespace(
+        row=np.repeat(np.arange(500), 2),
+        who=who.ravel(),
+        value=label.ravel(),
+        rows=500,
+        names=np.arange(50).astype(object),
+        classes=None,
+    )
+    found = LabelCrowd.first(x, given, 0)
+    agreed = np.where(label[:, 0] == label[:, 1], label[:, 0] == truth, 0.5).mean()
+    assert (found.consensus == truth).mean() > agreed + 0.15
+
+
 def test_some_rows_of_votes_are_counted_anew():
     votes = Votes(np.array([0, 0, 1, 3]), np.array([0, 1, 1, 0]), np.array([2, 1, 0, 2]), 4, 2, 3)
     some = votes.of_rows(np.array([3, 0]))

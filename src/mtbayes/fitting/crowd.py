@@ -84,16 +84,12 @@ class LabelCrowd:
             probs = votes.counts / votes.counts.sum(axis=1, keepdims=True)
             law = Annotators.at_first(votes) if len(classes) > 1 else None
             return cls(votes, given.names, classes, law, log_probs, probs, 0 * probs)  # type: ignore[arg-type]
-        law, truth = Annotators.alone(votes)
-        counts = votes.counts
-        total = counts.sum(axis=1, keepdims=True)
-        believed = np.where(total > 1, truth.probs, counts / total)  # one label judges no other
-        for look in range(LOOKS if votes.rows <= _MANY else LOOKS - 1):
-            log_probs = _by_trees(x, believed, seed + look)
-            law = Annotators.fit(log_probs, votes)
-            truth = law.truth(log_probs, votes)
-            believed = truth.probs
-        return cls(votes, given.names, classes, law, log_probs, truth.probs, truth.hard)
+        look = _first_look(x, votes, seed)
+        for more in range(1, LOOKS if votes.rows <= _MANY else LOOKS - 1):
+            look = _look(x, votes, look.truth.probs, seed + more)
+        return cls(
+            votes, given.names, classes, look.law, look.log_probs, look.truth.probs, look.truth.hard
+        )
 
     @property
     def target(self) -> Target:
@@ -133,8 +129,7 @@ class LabelCrowd:
         some = self.votes.of_rows(rows)
 
         def evidence(prior: FloatArray) -> float:
-            law = Annotators.fit(prior[rows], some)
-            return float(law.truth(prior[rows], some).evidence.sum())
+            return Annotators.explaining(prior[rows], some)[1]
 
         prior = max((log_probs, both, self.log_probs), key=evidence)
         law = Annotators.fit(prior, self.votes)
@@ -250,6 +245,39 @@ def _information(probs: FloatArray, given: FloatArray) -> FloatArray:
     answer = joint.sum(axis=1, keepdims=True)
     ratio = np.log(given + 1e-300) - np.log(answer + 1e-300)
     return np.asarray(np.sum(joint * ratio, axis=(1, 2)))
+
+
+class _Look(NamedTuple):
+    """What trees say of rows they have not seen, and what it and the labels say of the truth."""
+
+    log_probs: FloatArray
+    law: Annotators
+    truth: Truth
+    evidence: float
+
+
+def _first_look(x: Array, votes: Votes, seed: int) -> _Look:
+    """By what the labels alone say of the truth or by their plain shares, whichever tells more.
+
+    The first knows good people from bad ones. But where most are hardly better than chance it finds
+    nothing, and nothing is then found of the features; or it finds what is not there.
+    """
+    counts = votes.counts
+    total = counts.sum(axis=1, keepdims=True)
+    shares = counts / total
+    plain = _look(x, votes, shares, seed)
+    if total.max() < 2:  # one label judges no other
+        return plain
+    _, truth = Annotators.alone(votes)
+    known = _look(x, votes, np.where(total > 1, truth.probs, shares), seed)
+    return max(plain, known, key=lambda look: look.evidence)
+
+
+def _look(x: Array, votes: Votes, believed: FloatArray, seed: int) -> _Look:
+    """What trees that learn probabilities of the classes, [n, C], tell beside the labels."""
+    log_probs = _by_trees(x, believed, seed)
+    law, evidence = Annotators.explaining(log_probs, votes)
+    return _Look(log_probs, law, law.truth(log_probs, votes), evidence)
 
 
 def _by_trees(x: Array, probs: FloatArray, seed: int) -> FloatArray:

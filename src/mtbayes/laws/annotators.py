@@ -114,19 +114,24 @@ class Annotators:
 
     @classmethod
     def fit(cls, log_probs: FloatArray, votes: Votes) -> Annotators:
-        """By the evidence of votes, from log probabilities [n, C] by fits without the row.
+        """By the evidence of votes, from log probabilities [n, C] by fits without the row."""
+        return cls.explaining(log_probs, votes)[0]
+
+    @classmethod
+    def explaining(cls, log_probs: FloatArray, votes: Votes) -> tuple[Annotators, float]:
+        """The law that explains votes best, and its log evidence.
 
         Hard rows show where people disagree with each other; where no row has two labels, they are
         not looked for.
         """
         plain, evidence = _settled(cls.at_first(votes), log_probs, votes)
         if np.bincount(votes.row).max() < 2:
-            return plain
+            return plain, evidence
         share = logit(_FEW_HARD[0])
         centre = float(_doubt(log_probs).mean())
         start = cls(plain.skill, plain.temperature, 0.5, float(share), 0.0, centre)
         hard, better = _settled(start, log_probs, votes)
-        return hard if better - evidence > _HARD_GAIN else plain
+        return (hard, better) if better - evidence > _HARD_GAIN else (plain, evidence)
 
     @classmethod
     def alone(cls, votes: Votes) -> tuple[Annotators, Truth]:
