@@ -1,7 +1,7 @@
 """Several people labelled each row: our consensus beside majority, Dawid-Skene, GLAD and CROWDLAB.
 
     python benchmarks/annotators.py cells OUT.jsonl [SEED]   # goes on where it stopped
-    python benchmarks/annotators.py asking OUT.jsonl
+    python benchmarks/annotators.py asking OUT.jsonl [SEED,SEED]   # as well
     python benchmarks/annotators.py scale OUT.jsonl
     python benchmarks/annotators.py real OUT.jsonl pyanno-2.0.2.tar.gz   # pip download --no-deps
     python benchmarks/annotators.py page OUT.jsonl docs/annotators.md
