@@ -189,6 +189,15 @@ def test_no_attribute_is_set_that_is_not_known(case, tmp_path):
         mtbayes.load(tmp_path / "own.mtb")
 
 
+@pytest.mark.parametrize("levels", [40, 500])
+def test_values_that_are_nested_too_deep(case, tmp_path, levels):
+    arrays, settings = opened(case.model)
+    settings["state"]["fitted_"]["fields"]["history"] = deep(levels)
+    write_arrays(tmp_path / "deep.mtb", arrays, settings)
+    with pytest.raises(InvalidInput, match="nested at most 30 deep"):
+        mtbayes.load(tmp_path / "deep.mtb")
+
+
 @pytest.mark.slow
 def test_500_spoilt_files_are_refused_or_say_the_same(tmp_path):
     models = list(fits())
