@@ -53,7 +53,8 @@ def test_wrong_labels_are_counted_and_found():
     assert model.score(x, y) > 0.93
     found = model.find_outliers(x, dirty.data)
     assert np.mean(found.suggestion == y) > 0.93
-    assert model.t_ < 1
+    assert min(part.t for part in model.fitted_.learner.parts) < 1
+    assert model.row_weight_.max() == pytest.approx(1)
     assert model.row_weight_[~dirty.touched].mean() > 2 * model.row_weight_[dirty.touched].mean()
 
 

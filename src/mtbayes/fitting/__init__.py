@@ -170,8 +170,11 @@ def _warn(trained: Trained) -> None:
 def _pull(fitted: Fitted, said: Any, rows: Rows) -> FloatArray:
     """p^(1-t) of each row, what a fit multiplies its gradient with; the largest is 1.
 
+    Of several learners each has its own t, and counts by its share.
     said: of the rows by the fit, or, where it may know them by heart, by members without them
     """
     log_prob = said.log_prob(rows.y)
-    found = np.exp((1 - fitted.t) * (log_prob - log_prob.max()))
+    parts = getattr(fitted.learner, "parts", ())
+    spoken = [(part.t, part.share) for part in parts] or [(fitted.t, 1.0)]
+    found = sum(share * np.exp((1 - t) * (log_prob - log_prob.max())) for t, share in spoken)
     return found if rows.trusted is None else np.where(rows.trusted, 1.0, found)
