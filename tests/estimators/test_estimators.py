@@ -320,7 +320,7 @@ def test_a_small_t_begins_in_the_middle(line, monkeypatch):
 def test_ten_thousand_classes_are_possible():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(80, 3)), np.arange(80) % 40
-    model = RobustClassifier(epochs=1, hidden=(4,), t=1.0, random_state=0)
+    model = RobustClassifier(epochs=1, hidden=(4,), modes=2, t=1.0, random_state=0)
     model.partial_fit(x, y, classes=np.arange(10_000))
     assert model.predict_proba(x[:3]).shape == (3, 10_000)
 

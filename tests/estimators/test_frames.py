@@ -90,7 +90,8 @@ def test_text_alone_is_learned_from(frame, tmp_path, learner):
     given = LABEL.copy()
     given[7] = "small" if LABEL[7] == "large" else "large"
     words = frame[["remark"]]
-    model = RobustClassifier(learner, t=0.7, modes=3, random_state=0).fit(words, given)
+    model = RobustClassifier(learner, t=0.7, modes=3, hidden=(10,), epochs=100, random_state=0)
+    model.fit(words, given)
     assert [column.kind for column in model.coder_.columns] == ["text"]
     assert (model.predict(words) == LABEL).all()
     assert model.suspicion_.argmax() == 7
