@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 
-.PHONY: setup demo test tests test-slow bench bench-robustness bench-scale certificates docs dist evidence lint format clean
+.PHONY: setup demo test test-slow bench bench-robustness bench-scale certificates docs dist evidence lint format clean
 
 setup: $(STAMP)
 
@@ -20,13 +20,9 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/mtbayes demo --out $(OUT)
 
-# Both at once: types alone would keep one core idle for half a minute.
-test: $(STAMP)
-	$(MAKE) --no-print-directory --jobs 2 lint tests
-
 # One thread for BLAS in each worker: threads that wait for each other spin.
-tests test-slow: export OMP_NUM_THREADS = 1
-tests: $(STAMP)
+test test-slow: export OMP_NUM_THREADS = 1
+test: lint
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # What `make test` leaves out because it takes longer.
