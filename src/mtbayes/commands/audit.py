@@ -157,10 +157,10 @@ def _audited(
 
     from mtbayes.commands.audited import Audited, beside
     from mtbayes.tables.findings import findings, records, with_influence
-    from mtbayes.tables.words import with_words
+    from mtbayes.tables.reasons import with_reasons
 
     judged = model.estimator.fitted_.training
-    found = with_words(model, rows, findings(model, rows.y, judged, expect))
+    found = with_reasons(model, rows, findings(model, rows.y, judged, expect))
     trusted = None
     if influence:
         found, trusted = with_influence(model, rows, found)

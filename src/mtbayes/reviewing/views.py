@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mtbayes.reviewing.contents import texts
-from mtbayes.reviewing.looks import Looks, like
 from mtbayes.reviewing.pictures import Files, pictures
 from mtbayes.reviewing.session import Review
+from mtbayes.tables.looks import Looks, like
 
 _NEAR = 3  # rows of either class beside a row
 _CANDIDATES = 9  # values that have a key of their own

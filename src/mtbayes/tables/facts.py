@@ -30,8 +30,8 @@ from mtbayes.tables.effects import (
 from mtbayes.tables.findings import findings
 from mtbayes.tables.model import TableModel, TableRows
 from mtbayes.tables.people import people
+from mtbayes.tables.reasons import with_reasons
 from mtbayes.tables.summary import unseen_scores
-from mtbayes.tables.words import with_words
 from mtbayes.types import Array, FloatArray
 
 _SUSPECTS = 30  # rows in the table
@@ -107,7 +107,7 @@ def gather(
     """All numbers of the page; judged, seen: what is said of the rows, and which were fitted."""
     estimator, schema = model.estimator, model.schema
     labels = [str(label) for label in getattr(estimator, "classes_", [])]
-    found = with_words(model, rows, findings(model, rows.y, judged), _SUSPECTS)
+    found = with_reasons(model, rows, findings(model, rows.y, judged), _SUSPECTS)
     top = found.order[:_SUSPECTS]
     pictures = images(rows.table, schema)
     groups = columns(schema) if pictures is None else patches(schema)

@@ -28,6 +28,11 @@ class Findings(NamedTuple):
     influence: FloatArray | None = None
     """By how much the mean log loss of trusted rows would fall without the row; see `Harm`."""
 
+    @property
+    def trusted(self) -> Array:
+        """Which of these rows may judge others: hardly wrong ones, or the less suspicious half."""
+        return self.probability <= max(_TRUSTED, float(np.median(self.probability)))
+
 
 def findings(
     model: TableModel, y: Array, judged: Judgement, expect: float | None = None
@@ -59,8 +64,7 @@ def with_influence(model: TableModel, rows: TableRows, found: Findings) -> tuple
 
     A trusted row judges itself too, and speaks for itself; what a suspect does is told by others.
     """
-    trusted = found.probability <= max(_TRUSTED, float(np.median(found.probability)))
-    judges = np.sort(found.order[trusted])
+    judges = np.sort(found.order[found.trusted])
     harm = model.estimator.influence(rows.x[judges], rows.y[judges]).harm
     return found._replace(influence=harm[found.order]), len(judges)
 

@@ -12,16 +12,12 @@ from mtbayes.tables.findings import Findings
 from mtbayes.tables.model import TableModel, TableRows
 from mtbayes.types import Array, FloatArray
 
-EXPLAINED = 50
-"""Rows whose words are looked at, the most suspicious ones."""
 _MOST = 40  # words of a text
 _NAMED = 3
 _LEAST = 0.1  # by which a word must change the log odds, or the distance in standard deviations
 
 
-def with_words(
-    model: TableModel, rows: TableRows, found: Findings, count: int = EXPLAINED
-) -> Findings:
+def with_words(model: TableModel, rows: TableRows, found: Findings, count: int) -> Findings:
     """The same with words in the reasons of the first rows, where there are columns of text."""
     texts = [column for column in model.schema.columns if isinstance(column, Text)]
     if not texts:

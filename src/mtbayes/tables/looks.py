@@ -23,12 +23,14 @@ class Column(NamedTuple):
 
     given, suggested: signed, in standard deviations; None where the column is not used, or where no
         such rows are known
+    kind: of the column, as the schema has it; empty where it is not used
     """
 
     name: str
     value: str
     given: float | None
     suggested: float | None
+    kind: str = ""
 
     @property
     def unusual(self) -> bool:
@@ -58,8 +60,8 @@ class Looks:
         groups = [group[group != row] for group in (given, suggested)]
         for name, block, kind in zip(self.names, self.blocks, self.kinds, strict=True):
             own, rows = self.x[row, block], [self.x[group, block] for group in groups]
-            far = _FAR_BY_KIND.get(kind, _numbers_apart)(own, rows)
-            found.append(Column(name, cells[name], *far))
+            near, other = _FAR_BY_KIND.get(kind, _numbers_apart)(own, rows)
+            found.append(Column(name, cells[name], near, other, kind))
         found.sort(key=lambda column: -abs(column.given or 0.0))
         others = [name for name in cells if name not in set(self.names)]
         return found + [Column(name, cells[name], None, None) for name in others]

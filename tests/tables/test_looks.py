@@ -6,8 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from mtbayes.data.schema import learn_table
-from mtbayes.reviewing.looks import Looks, like
-from mtbayes.reviewing.pictures import Pixels, png
+from mtbayes.tables.looks import Looks, like
 
 N = 400
 
@@ -89,16 +88,3 @@ def test_rows_with_a_target_or_a_number_near_it():
     )
     y, sure = np.arange(1000.0), np.ones(1000, bool)
     np.testing.assert_array_equal(like(y, 500.2, sure, numbers=True), np.arange(476, 526))
-
-
-def test_pixels_as_png(tmp_path):
-    image = np.arange(64.0).reshape(1, 8, 8)
-    data, kind = Pixels(image).image(0)
-    assert kind == "image/png"
-    path = tmp_path / "image.png"
-    path.write_bytes(data)
-    import matplotlib.image
-
-    found = matplotlib.image.imread(path)
-    np.testing.assert_allclose(found, image[0] / 63, atol=1 / 255)
-    assert png(np.zeros((2, 3), np.uint8)).startswith(b"\x89PNG")
