@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor, load
 from mtbayes.data.contamination import flip_labels, replace_targets
-from mtbayes.estimators import supervised
+from mtbayes.estimators import tries
 
 NAMES = {"network", "linear", "extra trees", "boosting"}
 
@@ -62,7 +62,7 @@ def test_learners_speak_together_by_default(pooled, dirty):
 
 def test_a_linear_map_is_left_out_where_it_would_have_to_say_too_much(dirty, monkeypatch):
     x, _, given = dirty
-    monkeypatch.setattr(supervised, "MANY_ANSWERS", 3 * len(x) - 1)
+    monkeypatch.setattr(tries, "MANY_ANSWERS", 3 * len(x) - 1)
     model = RobustClassifier(t=1.0, epochs=5, random_state=0).fit(x, given.data)
     names = {entry["learner"] for entry in model.score_path_}
     assert "network" in names
@@ -72,7 +72,7 @@ def test_a_linear_map_is_left_out_where_it_would_have_to_say_too_much(dirty, mon
 @pytest.mark.parametrize("many", [10**9, 0], ids=["usual", "as few networks as may be"])
 def test_classes_of_two_rows_are_not_called_wrong(monkeypatch, many):
     """Where both rows of a class lay in one fold, a fifth of all labels came as a surprise."""
-    monkeypatch.setattr(supervised, "MANY_ANSWERS", many)
+    monkeypatch.setattr(tries, "MANY_ANSWERS", many)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(60), 2)  # more than trees speak of
     x = 3 * rng.normal(size=(60, 8))[y] + 0.1 * rng.normal(size=(120, 8))
