@@ -47,15 +47,16 @@ class _Without(MetaPathFinder):
 class _Later(ModuleType):
     """A package that is imported when something in it is asked for; of some names, when used."""
 
-    @property
-    def __path__(self) -> Any:
-        """Where its modules lie: `from` asks for it, whatever is taken."""
+    def __getattr__(self, name: str) -> Any:
+        if name == "__path__":  # which `from` asks for, whatever is taken
+            return self._places()
+        return _LaterName(self, name) if name in _NAMES else self.found(name)
+
+    def _places(self) -> Any:
+        """Where the package's modules lie."""
         parent, _, _ = self.__name__.rpartition(".")
         found = PathFinder.find_spec(self.__name__, import_module(parent).__path__)
         return None if found is None else found.submodule_search_locations
-
-    def __getattr__(self, name: str) -> Any:
-        return _LaterName(self, name) if name in _NAMES else self.found(name)
 
     def found(self, name: str) -> Any:
         """What the package itself has under a name."""
