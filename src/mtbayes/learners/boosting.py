@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -95,17 +97,23 @@ class BoostingLearner:
                 for k, some in enumerate(seen)
             ]
             worth, scores = list[float](), list[FloatArray]()
-            for i, length in enumerate(lengths):
-                scores.append(np.empty((n, self._scores)))
-                for k, booster in enumerate(grown):
-                    _grow(booster, length)
-                    said = booster.predict(x[~seen[k]], raw_score=True, **_QUIET)
-                    scores[-1][~seen[k]] = np.reshape(said, (-1, self._scores))
-                    done = (i + (k + 1) / folds) / len(lengths)
-                    place.callback(Progress(done, f"{self.name} at t = {t:g}"))
-                worth.append(self._worth(scores[-1], rows, t))
-                if worth[-1] < max(worth):  # the rows by heart: more trees make it worse
-                    break
+
+            def said(k: int) -> Array:
+                """Of the rows of a fold, by as many rounds as it is the turn of."""
+                _grow(grown[k], lengths[len(worth)])
+                return np.asarray(grown[k].predict(x[~seen[k]], raw_score=True, **_QUIET))
+
+            # A fold in each thread: LightGBM lets go of the interpreter.
+            with ThreadPoolExecutor(min(folds, os.cpu_count() or 1), "mtbayes-folds") as threads:
+                for i, _ in enumerate(lengths):
+                    scores.append(np.empty((n, self._scores)))
+                    for k, own in enumerate(threads.map(said, range(folds))):
+                        scores[-1][~seen[k]] = np.reshape(own, (-1, self._scores))
+                        done = (i + (k + 1) / folds) / len(lengths)
+                        place.callback(Progress(done, f"{self.name} at t = {t:g}"))
+                    worth.append(self._worth(scores[-1], rows, t))
+                    if worth[-1] < max(worth):  # the rows by heart: more trees make it worse
+                        break
             best = int(np.argmax(worth))
             spread, unseen_spread = None, None
             if not self.classes:
