@@ -1,6 +1,6 @@
 """Forests and boosting: walked as they were grown, weighed by what they have not seen."""
 
-from threading import Barrier
+from threading import Barrier, Lock
 
 import jax
 import numpy as np
@@ -112,14 +112,25 @@ def test_weights_take_the_pull_from_wrong_rows():
     assert loss[1] < 0.8 * loss[0]
 
 
-def test_folds_of_boosting_grow_at_once_and_say_what_they_say_one_by_one(monkeypatch):
+def test_folds_of_boosting_grow_at_once_quietly_and_say_what_they_say_one_by_one(
+    monkeypatch, capfd
+):
     (rows, _), fold, grow, said = rows_of(wrong=20), np.arange(200) % 4, boosting._grow, []
-    for cores in (1, 2):
-        both = Barrier(cores, timeout=60)  # a fold waits for another: in one thread it breaks
-        monkeypatch.setattr(boosting.os, "cpu_count", lambda cores=cores: cores)
-        monkeypatch.setattr(boosting, "_grow", lambda *args, b=both: (b.wait(), grow(*args)))
+    alone, both = Lock(), Barrier(2, timeout=60)  # where one fold grows after another it breaks
+
+    def one_by_one(*args):
+        with alone:
+            grow(*args)
+
+    def at_once(*args):
+        both.wait()
+        grow(*args)
+
+    for how in (one_by_one, at_once):
+        monkeypatch.setattr(boosting, "_grow", how)
         said.append(BoostingLearner(2).crossed(rows, fold, 1.0, KEY).unseen.log_probs)
     np.testing.assert_array_equal(*said)
+    assert capfd.readouterr().out == ""
 
 
 def test_no_class_is_impossible_and_a_rare_one_may_miss_a_fold():
