@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,7 +206,7 @@ def run(
     callback: Callback | None = None,
 ) -> Solution:
     """All chunks of a training, one after another."""
-    with together(saved and saved.path):
+    with together(saved and saved.path), saved or nullcontext():
         return _run(training, watch, saved, callback)
 
 
