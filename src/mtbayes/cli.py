@@ -11,7 +11,7 @@ import typer
 from mtbayes import __version__, commands
 from mtbayes.commands.cache import keep_programs
 from mtbayes.commands.screen import STOPPED
-from mtbayes.commands.startup import start_sooner
+from mtbayes.commands.startup import end_sooner, start_sooner
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,6 +33,8 @@ def run() -> None:
             sys.stderr.flush()
             _exit(STOPPED)
         raise
+    finally:
+        end_sooner()
 
 
 @app.callback(invoke_without_command=True)

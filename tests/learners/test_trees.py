@@ -1,5 +1,7 @@
 """Forests and boosting: walked as they were grown, weighed by what they have not seen."""
 
+from threading import Barrier, Lock
+
 import jax
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from sklearn.ensemble import (
 )
 
 from mtbayes import InvalidInput
-from mtbayes.learners import Place
+from mtbayes.learners import Place, boosting
 from mtbayes.learners.boosting import BoostingLearner
 from mtbayes.learners.forest import ForestLearner
 from mtbayes.learners.grove import Grove, of_sklearn
@@ -108,6 +110,27 @@ def test_weights_take_the_pull_from_wrong_rows():
     true = np.where(np.arange(400) < 80, 1 - rows.y, rows.y)
     loss = [-np.mean(c.unseen.log_prob(true)) for c in (first, robust)]
     assert loss[1] < 0.8 * loss[0]
+
+
+def test_folds_of_boosting_grow_at_once_quietly_and_say_what_they_say_one_by_one(
+    monkeypatch, capfd
+):
+    (rows, _), fold, grow, said = rows_of(wrong=20), np.arange(200) % 4, boosting._grow, []
+    alone, both = Lock(), Barrier(2, timeout=60)  # where one fold grows after another it breaks
+
+    def one_by_one(*args):
+        with alone:
+            grow(*args)
+
+    def at_once(*args):
+        both.wait()
+        grow(*args)
+
+    for how in (one_by_one, at_once):
+        monkeypatch.setattr(boosting, "_grow", how)
+        said.append(BoostingLearner(2).crossed(rows, fold, 1.0, KEY).unseen.log_probs)
+    np.testing.assert_array_equal(*said)
+    assert capfd.readouterr().out == ""
 
 
 def test_no_class_is_impossible_and_a_rare_one_may_miss_a_fold():

@@ -12,8 +12,6 @@ from mtbayes.data.coder import Seen, Where, places
 from mtbayes.data.reading import Source, open_table
 from mtbayes.data.schema import TASKS, Coded, Schema, check_target, learn_table
 from mtbayes.errors import InvalidInput
-from mtbayes.reviewing.applying import certain_rows, missing
-from mtbayes.reviewing.decisions import read_decisions
 from mtbayes.tables.model import Settings, TableModel, TableRows, mark
 from mtbayes.types import Array
 
@@ -44,6 +42,9 @@ def _reviewed(
     screen: Screen, source: Source, schema: Schema, rows: TableRows, path: Path
 ) -> tuple[TableRows, Array]:
     """Rows as a review has left them, and which of them are certain."""
+    from mtbayes.reviewing.applying import certain_rows, missing
+    from mtbayes.reviewing.decisions import read_decisions
+
     about, decisions = read_decisions(path)
     if about != schema.target:
         raise BadUsage(

@@ -21,8 +21,6 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset
-import pyarrow.parquet
 
 from mtbayes.errors import InvalidInput
 
@@ -148,20 +146,25 @@ def _refuse(path: Path, what: str, remedy: str) -> NoReturn:
 
 
 def _parquet(path: Path) -> Source:
+    from pyarrow.dataset import dataset as opened  # no text needs it, and it takes long to import
+    from pyarrow.parquet import ParquetFile
+
     def batches() -> Iterator[pa.RecordBatch]:
-        with _reading(path), pa.parquet.ParquetFile(path) as file:
+        with _reading(path), ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH):
                 yield batch.rename_columns(names)
 
-    with _reading(path), pa.parquet.ParquetFile(path) as file:
+    with _reading(path), ParquetFile(path) as file:
         names, notes = unique(file.schema_arrow.names)
         rows = file.metadata.num_rows
-    dataset = pa.dataset.dataset(path, format="parquet") if not notes else None
+    dataset = opened(path, format="parquet") if not notes else None
     return Source(path, names, batches, notes, rows=rows, dataset=dataset)
 
 
 def _folder(path: Path) -> Source:
     """Parquet files, also in folders like `year=2024` that make a column."""
+    from pyarrow.dataset import dataset as opened
+
     files = [file for file in path.rglob("[!._]*") if file.is_file()]  # as Arrow looks for them
     strays = [file for file in files if file.suffix != ".parquet"]
     if strays or not files:
@@ -171,7 +174,7 @@ def _folder(path: Path) -> Source:
             "file, or move what does not belong there."
         )
     with _reading(path):
-        dataset = pa.dataset.dataset(path, format="parquet", partitioning="hive")
+        dataset = opened(path, format="parquet", partitioning="hive")
         rows = dataset.count_rows()
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -182,6 +185,8 @@ def _folder(path: Path) -> Source:
 
 
 def _feather(path: Path) -> Source:
+    from pyarrow.dataset import dataset as opened
+
     def batches() -> Iterator[pa.RecordBatch]:
         with _reading(path), pa.memory_map(str(path)) as mapped:
             file = pa.ipc.open_file(mapped)
@@ -192,7 +197,7 @@ def _feather(path: Path) -> Source:
         file = pa.ipc.open_file(mapped)
         names, notes = unique(file.schema.names)
         rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
-    dataset = pa.dataset.dataset(path, format="ipc") if not notes else None
+    dataset = opened(path, format="ipc") if not notes else None
     return Source(path, names, batches, notes, rows=rows, dataset=dataset)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -90,22 +92,28 @@ class BoostingLearner:
         def at(t: float, inner: FloatArray | None, place: Place) -> Crossing:
             weight = rows.weight * np.broadcast_to(pull(inner, t, rows.trusted), (folds, n))
             seen = [fold != k for k in range(folds)]
-            grown = [
-                self._planted(x[some], rows.y[some], weight[k, some], seed + k)
-                for k, some in enumerate(seen)
-            ]
             worth, scores = list[float](), list[FloatArray]()
-            for i, length in enumerate(lengths):
-                scores.append(np.empty((n, self._scores)))
-                for k, booster in enumerate(grown):
-                    _grow(booster, length)
-                    said = booster.predict(x[~seen[k]], raw_score=True, **_QUIET)
-                    scores[-1][~seen[k]] = np.reshape(said, (-1, self._scores))
-                    done = (i + (k + 1) / folds) / len(lengths)
-                    place.callback(Progress(done, f"{self.name} at t = {t:g}"))
-                worth.append(self._worth(scores[-1], rows, t))
-                if worth[-1] < max(worth):  # the rows by heart: more trees make it worse
-                    break
+
+            def planted(k: int) -> Any:
+                return self._planted(x[seen[k]], rows.y[seen[k]], weight[k, seen[k]], seed + k)
+
+            def said(k: int, rounds: int) -> Array:
+                """Of the rows of a fold by so many rounds of the others."""
+                _grow(grown[k], rounds)
+                return np.asarray(grown[k].predict(x[~seen[k]], raw_score=True, **_QUIET))
+
+            with _threads(folds) as threads:
+                grown = [own.submit(planted, k).result() for k, own in enumerate(threads)]
+                for i, length in enumerate(lengths):
+                    scores.append(np.empty((n, self._scores)))
+                    waits = [own.submit(said, k, length) for k, own in enumerate(threads)]
+                    for k, wait in enumerate(waits):
+                        scores[-1][~seen[k]] = np.reshape(wait.result(), (-1, self._scores))
+                        done = (i + (k + 1) / folds) / len(lengths)
+                        place.callback(Progress(done, f"{self.name} at t = {t:g}"))
+                    worth.append(self._worth(scores[-1], rows, t))
+                    if worth[-1] < max(worth):  # the rows by heart: more trees make it worse
+                        break
             best = int(np.argmax(worth))
             spread, unseen_spread = None, None
             if not self.classes:
@@ -190,6 +198,16 @@ class BoostingLearner:
             return -float(np.average(np.abs(rows.y - scores[:, 0]), weights=rows.weight))
         logs = self._log_softmax(scores)[np.arange(len(rows.y)), rows.y]
         return mean_log_t(logs, t, rows.weight)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[list[ThreadPoolExecutor]]:
+    """One for each fold, which LightGBM lets run beside each other.
+
+    It is quiet only in the thread that has told it to be: trees grow where they were planted.
+    """
+    with ExitStack() as stack:
+        yield [stack.enter_context(ThreadPoolExecutor(1, "mtbayes-folds")) for _ in range(count)]
 
 
 def _grow(booster: Any, rounds: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,39 @@ from mtbayes.errors import InvalidInput
 
 
 class Checkpoint:
-    """The file behind `fit(checkpoint=...)`."""
+    """The file behind `fit(checkpoint=...)`; when its block ends, the last one is in place.
+
+    A disk may take as long to say that it has a file as a small chunk takes to train. So a file is
+    written in a thread, while the fit goes on.
+    """
 
     def __init__(self, path: str | Path, fingerprint: Mapping[str, Any]) -> None:
         self.path, self.fingerprint = Path(path), dict(fingerprint)
+        self._aside = ThreadPoolExecutor(1, "mtbayes-checkpoint")
+        self._written: Future[None] | None = None
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._aside.shutdown()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Wait for the last file; what has kept it from being written is raised here."""
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
 
     def write(self, state: Any, chunk: int, trace: list[Any], scores: list[float]) -> None:
-        """Put the file in place of the one before."""
+        """Have the file put in place of the one before."""
         if jax.process_index():  # of many processes, all of which hold this, one writes
             return
+        self._settle()
         leaves = {f"{i:04d}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(state))}
         arrays = {**leaves, "trace": np.array(trace), "scores": np.array(scores)}
-        _files.write_arrays(self.path, arrays, {"fit": self.fingerprint, "chunk": chunk})
+        settings = {"fit": self.fingerprint, "chunk": chunk}
+        self._written = self._aside.submit(_files.write_arrays, self.path, arrays, settings)
 
     def restore(self, like: Any) -> tuple[Any, int, list[Any], list[float]]:
         """State, chunks done, trace and held-out scores; those of the start if there is no file."""

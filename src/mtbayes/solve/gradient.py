@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
@@ -28,6 +28,9 @@ from mtbayes.solve.feed import feed_of
 from mtbayes.solve.problem import Problem, as_key
 from mtbayes.solve.program import Hyper, Settings, State, Terms, begun, divergence, row_losses
 from mtbayes.types import Array, Rows, Solution, Status
+
+if TYPE_CHECKING:
+    import optax
 
 
 def fit(
@@ -203,7 +206,7 @@ def run(
     callback: Callback | None = None,
 ) -> Solution:
     """All chunks of a training, one after another."""
-    with together(saved and saved.path):
+    with together(saved and saved.path), saved or nullcontext():
         return _run(training, watch, saved, callback)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.inspection import permutation_importance
 
 from mtbayes.data.kinds import Boolean, Category, Date
 from mtbayes.data.pixels import pixel_columns
@@ -105,6 +104,8 @@ def importances(
 
     Shuffled is among good rows as among all, but the cost is counted where rows are good.
     """
+    from sklearn.inspection import permutation_importance  # long, and of no use to an audit
+
     count = len(sample.groups)
     repeats = max(1, min(_REPEATS, _SHUFFLES // count))
     calls = 0
