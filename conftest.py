@@ -6,6 +6,7 @@ without LLVM's optimisation. XLA_FLAGS= (empty) compiles them as users do. They 
 `.pytest_cache`, for the other workers and for the next run.
 """
 
+import gc
 import os
 from pathlib import Path
 
@@ -20,6 +21,10 @@ _CACHE = {
 _FAST = {"XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"}
 for name, value in (_CACHE | _FAST).items():
     os.environ.setdefault(name, value)
+
+# Garbage is looked for seldom: Python does so after every 700 new objects, and JAX then looks
+# through its own as well, which took a tenth of the time.
+gc.set_threshold(50_000, 20, 50)
 
 # A run that fails fails again. HYPOTHESIS_PROFILE=default looks for new examples.
 settings.register_profile("repeatable", derandomize=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
@@ -28,9 +29,6 @@ from mtbayes.solve.feed import feed_of
 from mtbayes.solve.problem import Problem, as_key
 from mtbayes.solve.program import Hyper, Settings, State, Terms, begun, divergence, row_losses
 from mtbayes.types import Array, Rows, Solution, Status
-
-if TYPE_CHECKING:
-    import optax
 
 
 def fit(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
+import optax
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
@@ -18,9 +19,6 @@ from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.solve.checkpoint import describe
 from mtbayes.solve.checks import check_groups, check_parts, check_start, checked_rows
 from mtbayes.types import Array, Rows
-
-if TYPE_CHECKING:
-    import optax
 
 _FEW_ROWS = 4096
 

@@ -11,28 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mtbayes.criteria import Objective
 from mtbayes.members import Plan, Points, plan
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, grouped, members_of
-from mtbayes.solve import adam
 from mtbayes.types import Array, Rows
-
-if TYPE_CHECKING:
-    import optax
 
 _POOL = 2**21
 _USES = 8  # of each number in a chunk, where drawing them once would take long
 _CHEAP = 2**18  # numbers that are drawn in no time
 _EVALUATION_MEMBERS = 50
 _EVALUATION_ROWS = 1024
+_ADAM = optax.scale_by_adam()
 
 
 class Terms(NamedTuple):
@@ -117,8 +115,11 @@ def estimate(
 
 def begun(settings: Settings, state: Any) -> State:
     """The state before the first step from parameters of the posterior."""
-    if settings.optimiser is None:
-        return State(state, adam.begin(state), np.zeros((), np.int32))
+    if settings.optimiser is None:  # Adam's moments begin at 0, which needs no program
+        moments = jax.tree.map(
+            lambda v: np.zeros(v.shape, v.dtype), jax.eval_shape(_ADAM.init, state)
+        )
+        return State(state, moments, np.zeros((), np.int32))
     return State(state, settings.optimiser.init(state), jnp.zeros((), jnp.int32))
 
 
@@ -186,6 +187,7 @@ def _steps(
     """A step for each of the first `count` of `inputs`, of which `batch` makes its rows."""
     room = few_steps(len(jax.tree.leaves(inputs)[0]))
     pool, places = _normals(settings, room, key, state)
+    rule = settings.optimiser if settings.optimiser is not None else _ADAM
 
     def step(i: Array, so_far: tuple[State, Terms]) -> tuple[State, Terms]:
         state, trace = so_far
@@ -200,15 +202,11 @@ def _steps(
             return terms.loss, terms
 
         gradient, terms = jax.grad(loss, has_aux=True)(state.posterior)
+        change, optimiser = rule.update(gradient, state.optimiser, state.posterior)
         if settings.optimiser is None:
-            uphill, optimiser = adam.direction(gradient, state.optimiser)
             rate = 0.5 * hyper.rate * (1 + jnp.cos(jnp.pi * state.step / hyper.steps))
-            change = jax.tree.map(lambda c: -rate * c, uphill)
-        else:
-            change, optimiser = settings.optimiser.update(
-                gradient, state.optimiser, state.posterior
-            )
-        moved = jax.tree.map(lambda p, c: (p + c).astype(p.dtype), state.posterior, change)
+            change = jax.tree.map(lambda c: -rate * c, change)
+        moved = optax.apply_updates(state.posterior, change)
         trace = jax.tree.map(lambda all_, one: all_.at[i].set(one), trace, terms)
         return State(moved, optimiser, state.step + 1), trace
 
