@@ -166,7 +166,7 @@ SCRIPT = """
         seeds: int = 6
 
         def cells(self):
-            return [Slow(x, 0.3) for x in range(self.seeds)]
+            return [Slow(x, 0.15) for x in range(self.seeds)]
 
     def main(out, jobs):
         Study("slow", "", Some(), Some()).run(out, lambda _: None, How(jobs=jobs))
