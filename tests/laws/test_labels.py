@@ -142,7 +142,7 @@ def one_side(rng, n, classes, epsilon):
 def test_share_is_found_where_mistakes_are_on_one_side_alone(epsilon):
     p, y, wrong, _ = one_side(np.random.default_rng(30), 3000, 10, epsilon)
     weight = np.ones(3000)
-    law, even = WrongLabels.fit(p, y, weight), WrongLabels.beside(p, y, weight)
+    law, even = WrongLabels.fit(p, y, weight), WrongLabels().beside(p, y, weight)
     assert law.slope > 1
     assert abs(law.epsilon - wrong.mean()) < 0.03
     assert abs(even.epsilon - wrong.mean()) > 0.1
@@ -353,6 +353,6 @@ def test_some_rows_tell_the_law_where_rows_and_classes_are_many(monkeypatch):
     assert 0 < abs(found.temperature / whole.temperature - 1) < 0.15
     share = found.contamination(p, y, weight)
     assert share.low < wrong.mean() < share.high
-    leaning = WrongLabels.leaning(p, y, weight, doubt=p.entropy)
+    leaning = WrongLabels().leaning(p, y, weight, doubt=p.entropy)
     assert leaning.contamination(p, y, weight).low < wrong.mean()
     assert leaning.outlier_probability(p, y).shape == y.shape

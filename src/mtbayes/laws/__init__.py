@@ -51,6 +51,10 @@ class Law(Protocol):
         """By maximum likelihood, from rows that the predictive was not trained on."""
 
     @classmethod
+    def of_pool(cls, predictive: Any, y: Array, weight: Array) -> Law:
+        """The same beside what several say together, each of whom is calibrated."""
+
+    @classmethod
     def none(cls, y: Array, weight: Array) -> Law:
         """No wrong row, where rows are too few to learn of any."""
 
@@ -61,6 +65,9 @@ class Law(Protocol):
 
         alone: those fitted beside each by itself, for a law whose likes share nothing
         """
+
+    def averaged(self, predictive: Any, y: Array, weight: Array) -> Law:
+        """The same, told of new rows as the mean over what these rows admit."""
 
     def at(self, epsilon: float) -> Law:
         """The same law with another share of wrong rows."""
