@@ -182,7 +182,14 @@ class WrongLabels:
         """Shares are shares, and the confusion is of all classes."""
         what = "the law of wrong labels"
         must(0 <= self.epsilon <= 1 and 0 < self.temperature < np.inf, what)
-        must(0 <= self.surprise < 1 - 1 / max(classes, 2), what)
+        must(0 <= self.surprise < 1 - 1 / max(classes, 2) and self.spread > 0, what)
+        must((self.temperatures is None) == (self.chances is None), what)
+        if self.temperatures is not None and self.chances is not None:
+            count = np.shape(self.temperatures)
+            must_be_array(self.temperatures, count, what)
+            must_be_array(self.chances, count, what)
+            must(len(count) == 1 and bool(np.all(self.temperatures > 0)), what)
+            must(bool(np.all(self.chances > 0)) and abs(self.chances.sum() - 1) < 1e-6, what)
         if self.confusion is not None:
             must_be_array(self.confusion, (classes, classes), what)
 
@@ -241,7 +248,9 @@ class WrongLabels:
 
         Where the labels of a two-class table are wrong in a fifth of the rows, or its classes
         overlap, rows are explained nearly as well by either: by a higher share of wrong labels and
-        a lower temperature. Shares are averaged over too (`Surprise.evidence`).
+        a lower temperature. Shares are averaged over too (`Surprise.evidence`):
+
+            p(T | rows) ∝ p(T) ∫ p(s) Π_i [(1-s) p_T(y_i) + s (1-p_T(y_i))/(C-1)] ds
         """
         rows = _telling(predictive)
         few, counted = _of_rows(predictive, rows), weight[rows]
@@ -332,11 +341,16 @@ class WrongLabels:
     def profiled(
         self, predictive: ClassPredictive, y: Array, weight: Array, level: float
     ) -> Contamination:
-        """ε of these rows with an interval by the likelihood alone."""
+        """ε of these rows with an interval by the likelihood.
+
+        That the surest rows are sure is believed, not seen: it moves ε, but narrows no interval.
+        """
         logs_at = _labels_by_temperature(predictive, y, self.confusion)
         lean = self._lean(predictive) if self.slope else None
-        prior = _sureness(predictive, weight, self.spread)
-        return profile(logs_at, weight, level, lean, _most(predictive), prior)
+        priors = _sureness(predictive, weight, self.spread), partial(near_one, spread=self.spread)
+        most = _most(predictive)
+        sure, plain = (profile(logs_at, weight, level, lean, most, prior) for prior in priors)
+        return Contamination(sure.value, min(sure.low, plain.low), max(sure.high, plain.high))
 
     def _lean(self, predictive: ClassPredictive) -> FloatArray:
         """By how much the log odds of each row exceed those of epsilon, [n]."""
