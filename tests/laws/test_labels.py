@@ -379,11 +379,12 @@ def as_sure_as_dirty_labels(rng, n, epsilon):
 def test_share_of_wrong_labels_is_found_beside_a_learner_that_has_learned_them():
     """ε = 0 at temperature 1 explains such rows as well as any law: rows alone cannot tell."""
     found = []
-    for seed in range(10):
-        p, y, _ = as_sure_as_dirty_labels(np.random.default_rng(seed), 400, 0.2)
-        found.append(WrongLabels.of_pool(p, y, np.ones(400)).epsilon)
-    assert abs(np.mean(found) - 0.2) < 0.05
-    assert min(found) > 0.05
+    for seed in range(5):
+        p, y, _ = as_sure_as_dirty_labels(np.random.default_rng(seed), 1000, 0.2)
+        own = WrongLabels.fit(p, y, np.ones(1000))
+        found.append(WrongLabels.of_pool(own.calibrated(p), y, np.ones(1000)).epsilon)
+    assert abs(np.mean(found) - 0.2) < 0.05  # 0.04 is found by a prior around temperature 1 alone
+    assert min(found) > 0.1
 
 
 def test_clean_labels_of_sure_rows_stay_clean():

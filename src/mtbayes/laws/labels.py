@@ -251,7 +251,11 @@ class WrongLabels:
         a lower temperature. Shares are averaged over too (`Surprise.evidence`):
 
             p(T | rows) ∝ p(T) ∫ p(s) Π_i [(1-s) p_T(y_i) + s (1-p_T(y_i))/(C-1)] ds
+
+        Of many classes wrong labels lie where nobody expects them: one temperature will do.
         """
+        if np.shape(predictive.log_probs)[1] > _MOST_CLASSES:
+            return replace(self, surprise=self.unforeseen(predictive, y, weight).share)
         rows = _telling(predictive)
         few, counted = _of_rows(predictive, rows), weight[rows]
         logs_at = _labels_by_temperature(few, y[rows], self.confusion)
