@@ -3,15 +3,17 @@
 Statistical tests fix their seeds; their tolerances are 4 standard errors and more.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax, softmax
 
 from mtbayes.fitting import Judgement
 from mtbayes.laws import WrongLabels
-from mtbayes.laws.labels import _given_by_temperature
+from mtbayes.laws.labels import _given_by_temperature, _sureness
 from mtbayes.predictives import ClassPredictive
 
 from .conftest import labels, predictive_of
@@ -142,7 +144,7 @@ def one_side(rng, n, classes, epsilon):
 def test_share_is_found_where_mistakes_are_on_one_side_alone(epsilon):
     p, y, wrong, _ = one_side(np.random.default_rng(30), 3000, 10, epsilon)
     weight = np.ones(3000)
-    law, even = WrongLabels.fit(p, y, weight), WrongLabels.beside(p, y, weight)
+    law, even = WrongLabels.fit(p, y, weight), WrongLabels().beside(p, y, weight)
     assert law.slope > 1
     assert abs(law.epsilon - wrong.mean()) < 0.03
     assert abs(even.epsilon - wrong.mean()) > 0.1
@@ -353,6 +355,95 @@ def test_some_rows_tell_the_law_where_rows_and_classes_are_many(monkeypatch):
     assert 0 < abs(found.temperature / whole.temperature - 1) < 0.15
     share = found.contamination(p, y, weight)
     assert share.low < wrong.mean() < share.high
-    leaning = WrongLabels.leaning(p, y, weight, doubt=p.entropy)
+    leaning = WrongLabels().leaning(p, y, weight, doubt=p.entropy)
     assert leaning.contamination(p, y, weight).low < wrong.mean()
     assert leaning.outlier_probability(p, y).shape == y.shape
+
+
+# Labels: the surest rows are sure, and what is told is a mean.
+
+
+def as_sure_as_dirty_labels(rng, n, epsilon):
+    """Of two classes, what a learner says that has learned dirty labels by all it can; and more.
+
+    Returns the predictive, labels of which epsilon are flipped, and clean probabilities [n, 2].
+    """
+    clean = expit(rng.normal(0, 3, n))
+    dirty = (1 - epsilon) * clean + epsilon * (1 - clean)
+    true = rng.random(n) < clean
+    given = np.where(rng.random(n) < epsilon, ~true, true).astype(int)
+    said = predictive_of(np.stack([1 - dirty, dirty], axis=1))
+    return said, given, np.stack([1 - clean, clean], axis=1)
+
+
+def test_share_of_wrong_labels_is_found_beside_a_learner_that_has_learned_them():
+    """ε = 0 at temperature 1 explains such rows as well as any law: rows alone cannot tell."""
+    found = []
+    for seed in range(5):
+        p, y, _ = as_sure_as_dirty_labels(np.random.default_rng(seed), 1000, 0.2)
+        own = WrongLabels.fit(p, y, np.ones(1000))
+        found.append(WrongLabels.of_pool(own.calibrated(p), y, np.ones(1000)).epsilon)
+    assert abs(np.mean(found) - 0.2) < 0.05  # 0.04 is found by a prior around temperature 1 alone
+    assert min(found) > 0.1
+
+
+def test_clean_labels_of_sure_rows_stay_clean():
+    for seed in range(10):
+        p, y, _ = as_sure_as_dirty_labels(np.random.default_rng(seed), 400, 0.0)
+        assert WrongLabels.of_pool(p, y, np.ones(400)).epsilon < 0.05
+
+
+def test_what_is_believed_of_sure_rows_narrows_no_interval():
+    """Rows whose labels are clean and that nobody can be sure of: all is open, and it is said."""
+    rng = np.random.default_rng(4)
+    p = predictive_of(np.tile([0.2, 0.8], (400, 1)))
+    y = (rng.random(400) < 0.8).astype(int)
+    law = WrongLabels.of_pool(p, y, np.ones(400))
+    assert law.contamination(p, y, np.ones(400)).low < 0.01
+
+
+def test_prior_of_a_temperature_by_hand():
+    """-(log T)²/2s² and the doubt of the 19th of 20 rows by how sure it is, over 0.05."""
+    top = np.linspace(0.6, 0.9, 20)
+    p = predictive_of(np.stack([top, 1 - top], axis=1))
+    prior = _sureness(p, np.ones(20), 0.25)
+    assert prior(0.0) == pytest.approx(-(1 - top[18]) / 0.05)
+    odds = (top[18] / (1 - top[18])) ** 2  # at temperature 1/2
+    assert prior(-np.log(2)) == pytest.approx(-((np.log(2) / 0.25) ** 2) / 2 - 20 / (1 + odds))
+
+
+def test_what_is_told_is_the_mean_over_temperatures():
+    law = WrongLabels(0.1, 1.0, temperatures=np.array([0.5, 2.0]), chances=np.array([0.25, 0.75]))
+    odds = np.array([3.0, 0.2])
+    p = predictive_of(np.stack([odds, np.ones(2)], axis=1) / (1 + odds)[:, None])
+    mean = 0.25 * odds**2 / (1 + odds**2) + 0.75 * odds**0.5 / (1 + odds**0.5)
+    np.testing.assert_allclose(law.told(p).probs[:, 0], mean)
+    np.testing.assert_allclose(law.calibrated(p).probs, p.probs)  # judged by the best alone
+
+
+def test_chances_of_temperatures_follow_bayes_rule():
+    """Against a sum over a fine grid of temperatures, with the evidence of each."""
+    p, y, _ = as_sure_as_dirty_labels(np.random.default_rng(3), 200, 0.2)
+    weight = np.ones(200)
+    law = WrongLabels().beside(p, y, weight).averaged(p, y, weight)
+    prior, logs = _sureness(p, weight, law.spread), np.linspace(-2, 2, 401)
+    each = [replace(law, temperature=np.exp(v)).unforeseen(p, y, weight).evidence for v in logs]
+    chance = softmax(np.array(each) + [prior(v) for v in logs])
+    mean = float(chance @ logs)
+    spread = float(np.sqrt(chance @ (logs - mean) ** 2))
+    found = np.log(law.temperatures)
+    assert law.chances @ found == pytest.approx(mean, abs=0.1 * spread)
+    assert np.sqrt(law.chances @ (found - law.chances @ found) ** 2) == pytest.approx(
+        spread, rel=0.1
+    )
+
+
+def test_what_is_told_of_clean_rows_is_better_than_what_was_learned():
+    """Of learners as sure as their dirty labels, on clean rows; averaged over tables."""
+    gain = []
+    for seed in range(20):
+        p, y, clean = as_sure_as_dirty_labels(np.random.default_rng(seed), 150, 0.2)
+        law = WrongLabels.of_pool(p, y, np.ones(150))
+        losses = [-(clean * one.log_probs).sum(axis=1).mean() for one in (p, law.told(p))]
+        gain.append(losses[0] - losses[1])
+    assert np.mean(gain) > 4 * np.std(gain) / np.sqrt(20)

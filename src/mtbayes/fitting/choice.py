@@ -101,7 +101,8 @@ def choose(
         rest = learner.unseen(own, fold, range(looked, count), (t,), key, place=here)
         whole = in_order([whole, rest[0]], fold >= looked)
     whole = beside_trust(whole, rows.trusted)
-    return Choice(learner, t, own, law.fit(whole, rows.y, rows.weight), whole, table)
+    known = law.fit(whole, rows.y, rows.weight).averaged(whole, rows.y, rows.weight)
+    return Choice(learner, t, own, known, whole, table)
 
 
 def _settled(

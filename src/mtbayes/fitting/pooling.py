@@ -125,7 +125,7 @@ def pool(
     said = [seen.law.calibrated(seen.crossing.unseen) for seen in taken]
     unseen = beside_trust(mixed(said, [part.share for part in parts]), rows.trusted)
     whole = Candidate(Pool(tuple(parts)), max(parts, key=lambda part: part.share).t)
-    known = law.fit(unseen, rows.y, rows.weight)
+    known = law.of_pool(unseen, rows.y, rows.weight)
     # One table whose rows compare: all are scored by the rows that look good to the clearest.
     every = [(line, seen) for line in lines for seen in line.seen]
     candidates = [Candidate(line.learner, seen.crossing.t) for line, seen in every]

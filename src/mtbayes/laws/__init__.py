@@ -9,7 +9,8 @@ much.
 - `WrongLabels`: a wrong label is any other class, each as likely, or drawn from p(given | true)
   where rows clearly say so. It is as likely in all rows, or, where they clearly say so, more likely
   in those that the predictive is in doubt about: a fit that has seen many wrong labels somewhere is
-  unsure there. The predictive is sharpened or flattened by a temperature.
+  unsure there. The predictive is sharpened or flattened by a temperature, of which it is believed
+  that it makes the surest rows sure; what is told of new rows is a mean over those that rows admit.
 - `WrongTargets`: a wrong target comes from a mixture of three laws that know nothing of x: uniform
   over the range of the targets, their marginal, a wide Cauchy. The spread of the members is scaled;
   good targets may have longer tails than a Gaussian's, on one side more than on the other.
@@ -51,6 +52,10 @@ class Law(Protocol):
         """By maximum likelihood, from rows that the predictive was not trained on."""
 
     @classmethod
+    def of_pool(cls, predictive: Any, y: Array, weight: Array) -> Law:
+        """The same beside what several say together, each of whom is calibrated."""
+
+    @classmethod
     def none(cls, y: Array, weight: Array) -> Law:
         """No wrong row, where rows are too few to learn of any."""
 
@@ -61,6 +66,9 @@ class Law(Protocol):
 
         alone: those fitted beside each by itself, for a law whose likes share nothing
         """
+
+    def averaged(self, predictive: Any, y: Array, weight: Array) -> Law:
+        """The same, told of new rows as the mean over what these rows admit."""
 
     def at(self, epsilon: float) -> Law:
         """The same law with another share of wrong rows."""

@@ -21,12 +21,15 @@ _EM_STEPS = 10  # before Newton's
 _ENOUGH = 1e-11  # nats a row, that a further step would gain
 _STUCK = 1e6  # of damping: no step gains
 _LEAST = 1e-12  # of a row's largest density: a step must not leave one without any
+_NEAR = 0.05  # of the log of a factor, where the curvature of its evidence is measured
 _RIDGE = 1e-10  # of the curvature: densities may be alike
 _OPEN = 0.05  # of the share of wrong rows, which an estimate may be too low by and be one
 GOOD_ROWS = 10.0  # that count as seen where wrong rows are hard to tell
 _Law = TypeVar("_Law")  # what log densities depend on: a law, or the log of a factor
 # The best parameters of densities [k, n] of rows with weights [n], and the mean log density.
 Explanation: TypeAlias = Callable[[FloatArray, Array], tuple[FloatArray, float]]
+# Log density of the log of a calibrating factor before any row is seen, less a constant.
+Prior: TypeAlias = Callable[[float], float]
 
 
 @storable
@@ -60,24 +63,50 @@ class Contamination(NamedTuple):
         return f"95 % interval {low} to {high}"
 
 
+def near_one(log_factor: float, spread: float = FACTOR_SPREAD) -> float:
+    """The prior of a calibrating factor of which nothing is known but that 1 should do."""
+    return -0.5 * (log_factor / spread) ** 2
+
+
 def calibrate(
-    logs_at: Callable[[float], FloatArray], weight: Array, explain: Explanation | None = None
+    logs_at: Callable[[float], FloatArray],
+    weight: Array,
+    explain: Explanation | None = None,
+    prior: Prior = near_one,
 ) -> float:
-    """The log of the factor that explains rows best; few rows do not move it far from 0."""
+    """The log of the factor that explains rows best; few rows do not move it far from the prior."""
 
     def loss(log_factor: float) -> float:
-        return -_evidence(logs_at, weight, log_factor, explain or explained)
+        return -_evidence(logs_at, weight, log_factor, explain or explained, prior)
 
     found = minimize_scalar(loss, bounds=(-2, 2), method="bounded", options={"xatol": 0.01})
     return float(found.x)
 
 
 def _evidence(
-    logs_at: Callable[[float], FloatArray], weight: Array, log_factor: float, explain: Explanation
+    logs_at: Callable[[float], FloatArray],
+    weight: Array,
+    log_factor: float,
+    explain: Explanation,
+    prior: Prior,
 ) -> float:
     """Log likelihood of all rows at the best shares, with the factor's prior."""
-    prior = -0.5 * (log_factor / FACTOR_SPREAD) ** 2
-    return float(explain(logs_at(log_factor), weight)[1] * weight.sum() + prior)
+    said = explain(logs_at(log_factor), weight)[1] * weight.sum()
+    return float(said + prior(log_factor))
+
+
+def around(
+    logs_at: Callable[[float], FloatArray],
+    weight: Array,
+    factor: float,
+    explain: Explanation,
+    prior: Prior,
+) -> FloatArray:
+    """Logs of factors to look at: some standard errors of the best on both sides."""
+    near = (factor - _NEAR, factor, factor + _NEAR)
+    bend = np.diff([_evidence(logs_at, weight, v, explain, prior) for v in near], 2)[0]
+    error = min(1 / np.sqrt(max(-bend / _NEAR**2, TINY)), FACTOR_SPREAD)
+    return np.asarray(factor + error * np.linspace(-3, 3, 13))
 
 
 def explained(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
@@ -262,12 +291,13 @@ def profile(
     level: float,
     lean: FloatArray | None = None,
     most: float = 1.0,
+    prior: Prior = near_one,
 ) -> Contamination:
     """Where the log likelihood of ε, at its best factor, is within a chi-square of its best.
 
     logs_at: log densities [2, n] of good and wrong rows by the log of the calibrating factor
     lean: by how much the log odds that a row is wrong exceed those of ε, [n]; None if they do not
-    most: the largest ε
+    most: the largest ε; prior: of the log of the factor
     """
 
     def share(epsilon: float) -> Any:
@@ -285,16 +315,12 @@ def profile(
         return np.array([1 - found.x, found.x]), float((top @ weight - found.fun) / weight.sum())
 
     how = partial(explained_below, most=most) if lean is None else explain
-    factor = calibrate(logs_at, weight, how)
+    factor = calibrate(logs_at, weight, how, prior)
     best = float(how(logs_at(factor), weight)[0][1])
-    # Factors to look at: some standard errors of it on both sides.
-    step = 0.05
-    bend = np.diff([_evidence(logs_at, weight, factor + d, how) for d in (-step, 0, step)], 2)[0]
-    error = min(1 / np.sqrt(max(-bend / step**2, TINY)), FACTOR_SPREAD)
-    looks = factor + error * np.linspace(-3, 3, 13)
+    looks = around(logs_at, weight, factor, how, prior)
     logs = np.stack([logs_at(v) for v in looks])
     densities = np.exp(logs - logs.max(axis=1, keepdims=True))
-    top = logs.max(axis=1) @ weight - 0.5 * (looks / FACTOR_SPREAD) ** 2
+    top = logs.max(axis=1) @ weight + np.array([prior(v) for v in looks])
 
     def loss(epsilon: float) -> float:
         mixed = densities[:, 0] + share(epsilon) * (densities[:, 1] - densities[:, 0])

@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import entr, expit, log_softmax, logit, ndtri, softmax
+from scipy.special import entr, expit, log_softmax, logit, logsumexp, ndtri, softmax
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
     FACTOR_SPREAD,
     TINY,
     Contamination,
+    Prior,
     allowance,
+    around,
     calibrate,
     explained_below,
     leaned,
     leaning_share,
+    near_one,
     one_may_be,
     profile,
 )
@@ -39,6 +42,12 @@ _LEAST_GAIN = 2.0  # the same over rows that a confusion was not learned from
 _BELOW = 0.97  # of the share of wrong labels at which they tell nothing
 _JUDGES = 4000  # rows that say whether wrong labels prefer some classes
 _ANSWERS = 5_000_000  # probabilities of rows and classes, of which a law is told by no more
+_SUREST = 0.95  # quantile of rows, by the probability of their likeliest class
+_SURE_DOUBT = 0.05  # about these rows where labels are clean, before any row is seen
+_SURE_ROWS = 1000  # that tell how sure the surest are
+_POOL_SPREAD = 0.25  # of the log temperature of what was calibrated before
+_FAR = np.linspace(-2.0, 2.0, 25)  # log temperatures to look at beside those near the best
+_CHANCE = 0.005  # of a temperature, below which it is not heard
 
 
 @storable
@@ -54,6 +63,8 @@ class WrongLabels:
     doubt: [n], of the rows of a law about them alone; None for any rows, whose doubt is the entropy
         of their predictive by that of a blind guess
     surprise: share of right labels that the predictive does not foresee (`mtbayes.laws.surprise`)
+    spread: of the log temperature, before any row is seen
+    temperatures, chances: [K], over which what is told of new rows is averaged; None: the one alone
     """
 
     epsilon: float = 0.0
@@ -63,6 +74,9 @@ class WrongLabels:
     centre: float = 0.0
     doubt: FloatArray | None = None
     surprise: float = 0.0
+    spread: float = FACTOR_SPREAD
+    temperatures: FloatArray | None = None
+    chances: FloatArray | None = None
 
     @classmethod
     def fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
@@ -73,19 +87,24 @@ class WrongLabels:
         is where it explains the rows themselves clearly better. Of two classes neither can be told
         from labels that are uncertain by themselves.
         """
-        found = cls._fit(predictive, y, weight)
+        found = cls()._fit(predictive, y, weight)
         return replace(found, surprise=found.unforeseen(predictive, y, weight).share)
 
     @classmethod
-    def _fit(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
-        """Without surprises."""
+    def of_pool(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+        """Beside what calibrated learners say together, whose temperature is near 1."""
+        found = cls(spread=_POOL_SPREAD)._fit(predictive, y, weight)
+        return found.averaged(predictive, y, weight)
+
+    def _fit(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+        """Without surprises, by this spread."""
         classes, rows = np.shape(predictive.log_probs)[1], (predictive, y, weight)
         if classes == 2:
-            return cls.beside(*rows)
+            return self.beside(*rows)
         confusion = None
-        if classes <= _MOST_CLASSES and _pays(cls._confused, cls.beside, *rows):
-            confusion = cls._confused(*rows).confusion
-        even, leaning = cls.beside(*rows, confusion), cls.leaning(*rows, confusion)
+        if classes <= _MOST_CLASSES and _pays(self._confused, self.beside, *rows):
+            confusion = self._confused(*rows).confusion
+        even, leaning = self.beside(*rows, confusion), self.leaning(*rows, confusion)
         gain = (leaning.score(predictive, y) - even.score(predictive, y)) @ weight
         return leaning if gain > _SLOPE_GAIN else even
 
@@ -94,9 +113,8 @@ class WrongLabels:
         """No wrong label, where rows are too few to learn of any."""
         return cls()
 
-    @classmethod
     def beside(
-        cls,
+        self,
         predictive: ClassPredictive,
         y: Array,
         weight: Array,
@@ -104,15 +122,15 @@ class WrongLabels:
     ) -> WrongLabels:
         """ε and the temperature beside a confusion."""
         rows = _telling(predictive)
-        logs_at = _labels_by_temperature(_of_rows(predictive, rows), y[rows], confusion)
+        few = _of_rows(predictive, rows)
+        logs_at = _labels_by_temperature(few, y[rows], confusion)
         explain = partial(explained_below, most=_most(predictive))
-        best = calibrate(logs_at, weight[rows], explain)
-        epsilon = float(explain(logs_at(best), weight[rows])[0][1])
-        return cls(one_may_be(epsilon, weight.sum()), float(np.exp(best)), confusion)
+        best = calibrate(logs_at, weight[rows], explain, _sureness(few, weight[rows], self.spread))
+        epsilon = one_may_be(float(explain(logs_at(best), weight[rows])[0][1]), weight.sum())
+        return WrongLabels(epsilon, float(np.exp(best)), confusion, spread=self.spread)
 
-    @classmethod
     def leaning(
-        cls,
+        self,
         predictive: ClassPredictive,
         y: Array,
         weight: Array,
@@ -124,15 +142,17 @@ class WrongLabels:
         few, counted = _of_rows(predictive, rows), weight[rows]
         logs_at = _labels_by_temperature(few, y[rows], confusion)
         by = _doubt(few) if doubt is None else doubt[rows]
-        best = calibrate(logs_at, counted, partial(leaned, doubt=by))
+        prior = _sureness(few, counted, self.spread)
+        best = calibrate(logs_at, counted, partial(leaned, doubt=by), prior)
         (level, slope), _ = leaned(logs_at(best), counted, by)
         if slope < _FLAT:
-            return cls.beside(predictive, y, weight, confusion)
+            return self.beside(predictive, y, weight, confusion)
         share = np.clip(expit(level + slope * by), 1e-9, 1 - 1e-9)
         epsilon = float(np.average(share, weights=counted))
         centre = (logit(epsilon) - level) / slope
         factor = float(np.exp(best))
-        return cls(epsilon, factor, confusion, float(slope), float(centre), doubt)
+        line = float(slope), float(centre)
+        return WrongLabels(epsilon, factor, confusion, *line, doubt, spread=self.spread)
 
     def beside_all(
         self,
@@ -152,18 +172,24 @@ class WrongLabels:
         doubt = _doubt(predictives[0])
         return [self.leaning(p, y, weight, self.confusion, doubt) for p in predictives]
 
-    @classmethod
-    def _confused(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+    def _confused(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
         """With the confusion of the temperature that explains rows best."""
         found = [_confusion(predictive, y, weight, v) for v in _TEMPERATURES]
         _, confusion = max(found, key=lambda pair: pair[0])
-        return cls.beside(predictive, y, weight, confusion)
+        return self.beside(predictive, y, weight, confusion)
 
     def check(self, shape: tuple[int, ...], classes: int) -> None:
         """Shares are shares, and the confusion is of all classes."""
         what = "the law of wrong labels"
         must(0 <= self.epsilon <= 1 and 0 < self.temperature < np.inf, what)
-        must(0 <= self.surprise < 1 - 1 / max(classes, 2), what)
+        must(0 <= self.surprise < 1 - 1 / max(classes, 2) and self.spread > 0, what)
+        must((self.temperatures is None) == (self.chances is None), what)
+        if self.temperatures is not None and self.chances is not None:
+            count = np.shape(self.temperatures)
+            must_be_array(self.temperatures, count, what)
+            must_be_array(self.chances, count, what)
+            must(len(count) == 1 and bool(np.all(self.temperatures > 0)), what)
+            must(bool(np.all(self.chances > 0)) and abs(self.chances.sum() - 1) < 1e-6, what)
         if self.confusion is not None:
             must_be_array(self.confusion, (classes, classes), what)
 
@@ -192,14 +218,62 @@ class WrongLabels:
         return ClassPredictive(log_probs, np.minimum(predictive.aleatoric / before, 1) * after)
 
     def told(self, predictive: ClassPredictive) -> ClassPredictive:
-        """The calibrated predictive, with a share of labels that it does not foresee."""
-        sure = self.calibrated(predictive)
+        """The calibrated predictive, with a share of labels that it does not foresee.
+
+        Averaged over the temperatures that rows admit: of all that can be told, the mean over what
+        may be true has the least expected log loss.
+        """
+        sure = self._mean(predictive)
         classes = sure.log_probs.shape[1]
         even = self.surprise / (classes - 1)
         log_probs = np.logaddexp(
             sure.log_probs + np.log1p(-self.surprise - even), np.log(even + TINY)
         )
         return ClassPredictive(log_probs, sure.aleatoric)
+
+    def _mean(self, predictive: ClassPredictive) -> ClassPredictive:
+        """The calibrated predictive, averaged over temperatures."""
+        if self.temperatures is None or self.chances is None:
+            return self.calibrated(predictive)
+        log_probs: Any = -np.inf
+        aleatoric: Any = 0.0
+        for temperature, chance in zip(self.temperatures, self.chances, strict=True):
+            one = replace(self, temperature=float(temperature)).calibrated(predictive)
+            log_probs = np.logaddexp(log_probs, one.log_probs + np.log(chance))
+            aleatoric = aleatoric + chance * one.aleatoric
+        return ClassPredictive(log_probs, aleatoric)
+
+    def averaged(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+        """The same law, with the temperatures that rows y admit, and how likely each is.
+
+        Where the labels of a two-class table are wrong in a fifth of the rows, or its classes
+        overlap, rows are explained nearly as well by either: by a higher share of wrong labels and
+        a lower temperature. Shares are averaged over too (`Surprise.evidence`):
+
+            p(T | rows) ∝ p(T) ∫ p(s) Π_i [(1-s) p_T(y_i) + s (1-p_T(y_i))/(C-1)] ds
+
+        Of many classes wrong labels lie where nobody expects them: one temperature will do.
+        """
+        if np.shape(predictive.log_probs)[1] > _MOST_CLASSES:
+            return replace(self, surprise=self.unforeseen(predictive, y, weight).share)
+        rows = _telling(predictive)
+        few, counted = _of_rows(predictive, rows), weight[rows]
+        logs_at = _labels_by_temperature(few, y[rows], self.confusion)
+        explain = partial(explained_below, most=_most(few))
+        prior, at = _sureness(few, counted, self.spread), float(np.log(self.temperature))
+        near = around(logs_at, counted, at, explain, prior)
+        looks = np.unique(np.concatenate([near, _FAR]))  # few wrong labels may be a mode too
+        each = [
+            replace(self, temperature=float(np.exp(v))).unforeseen(predictive, y, weight)
+            for v in looks
+        ]
+        logs = np.array([one.evidence + prior(v) for one, v in zip(each, looks, strict=True)])
+        logs += np.log(np.gradient(looks))
+        chances = np.exp(logs - logsumexp(logs))
+        heard = chances > _CHANCE
+        chances = chances[heard] / chances[heard].sum()
+        surprise = float(chances @ np.array([one.share for one in each])[heard])
+        return replace(self, surprise=surprise, temperatures=np.exp(looks[heard]), chances=chances)
 
     def unforeseen(self, predictive: ClassPredictive, y: Array, weight: Array) -> Surprise:
         """What rows tell of surprises; some rows will do."""
@@ -271,10 +345,16 @@ class WrongLabels:
     def profiled(
         self, predictive: ClassPredictive, y: Array, weight: Array, level: float
     ) -> Contamination:
-        """ε of these rows with an interval by the likelihood alone."""
+        """ε of these rows with an interval by the likelihood.
+
+        That the surest rows are sure is believed, not seen: it moves ε, but narrows no interval.
+        """
         logs_at = _labels_by_temperature(predictive, y, self.confusion)
         lean = self._lean(predictive) if self.slope else None
-        return profile(logs_at, weight, level, lean, _most(predictive))
+        priors = _sureness(predictive, weight, self.spread), partial(near_one, spread=self.spread)
+        most = _most(predictive)
+        sure, plain = (profile(logs_at, weight, level, lean, most, prior) for prior in priors)
+        return Contamination(sure.value, min(sure.low, plain.low), max(sure.high, plain.high))
 
     def _lean(self, predictive: ClassPredictive) -> FloatArray:
         """By how much the log odds of each row exceed those of epsilon, [n]."""
@@ -343,6 +423,28 @@ def _most(predictive: ClassPredictive) -> float:
     """The largest share of wrong labels: beyond it a given label speaks for the other classes."""
     classes = np.shape(predictive.log_probs)[1]
     return _BELOW * (classes - 1) / classes
+
+
+def _sureness(predictive: ClassPredictive, weight: Array, spread: float) -> Prior:
+    """The prior of a log temperature: the surest of clean rows are sure.
+
+    A learner is as sure as the labels that it learned from: where a share ε of two classes is
+    wrong, of no row surer than 1-ε. Then few wrong labels and a temperature of 1 explain rows as
+    well as ε and a lower one, and no likelihood tells which. But hardly a table is known whose
+    surest rows are not nearly certain once labels are clean ("anchor points"). So the doubt about
+    the row at the quantile _SUREST is as an exponential's around _SURE_DOUBT, beside `near_one`.
+    """
+    log_probs = np.asarray(predictive.log_probs, float)
+    some = np.random.default_rng(0).permutation(len(log_probs))[:_SURE_ROWS]
+    below = log_probs[some] - log_probs[some].max(axis=1, keepdims=True)
+    quantile = partial(np.quantile, q=_SUREST, weights=weight[some], method="inverted_cdf")
+
+    def prior(log_temperature: float) -> float:
+        top = 1 / np.exp(below / np.exp(log_temperature)).sum(axis=1)
+        doubt = 1 - float(quantile(top))
+        return near_one(log_temperature, spread) - doubt / _SURE_DOUBT
+
+    return prior
 
 
 def _doubt(predictive: ClassPredictive) -> FloatArray:

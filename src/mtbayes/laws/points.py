@@ -62,6 +62,11 @@ class WrongPoints:
     epsilon: float = 0.0
 
     @classmethod
+    def of_pool(cls, predictive: PointPredictive, x: Array, weight: Array) -> WrongPoints:
+        """The same beside what several say together."""
+        return cls.fit(predictive, x, weight)
+
+    @classmethod
     def none(cls, x: Array, weight: Array | None = None) -> WrongPoints:
         """No wrong row, and the law they would follow beside rows x[n, d]; no side is below 1."""
         x = np.asarray(x, float)
@@ -96,6 +101,10 @@ class WrongPoints:
 
     def of_more(self, halves: Sequence[Any], y: Array, weight: Array, share: float) -> WrongPoints:
         """As it is: how the spread of numbers goes with the members was not measured."""
+        return self
+
+    def averaged(self, predictive: PointPredictive, x: Array, weight: Array) -> WrongPoints:
+        """The same: the one law that explains rows best is what is told."""
         return self
 
     def at(self, epsilon: float) -> WrongPoints:

@@ -32,11 +32,13 @@ class Surprise(NamedTuple):
 
     share: expected, of all right labels; clean: probability that no label is wrong
     most: two standard deviations of it, before any row is seen
+    evidence: log probability of all rows, whatever the shares are, less a constant
     """
 
     share: float
     clean: float
     most: float
+    evidence: float = 0.0
 
     @classmethod
     def of(
@@ -59,7 +61,8 @@ class Surprise(NamedTuple):
         """
         mean = max(_BESIDE_DOUBT * doubt, 1 / max(float(weight.sum()), 2.0))
         sums = np.geomspace(_LEAST, highest, _LOOKS)
-        good, other = np.exp(logs - logs.max(axis=0))
+        top = logs.max(axis=0)
+        good, other = np.exp(logs - top)
         fits = np.array([np.log(good + at(s) * (other - good) + 1e-300) @ weight for s in sums])
         # Left of a sum: none is wrong and all of it surprises; or the rest of it wrong labels.
         tail = np.exp(-sums / mean)
@@ -68,4 +71,5 @@ class Surprise(NamedTuple):
         share = np.exp(fits - fits.max()) * np.gradient(sums)
         total = float(share @ (clean + dirty))
         expected = float(share @ (clean * sums + within)) / total
-        return cls(expected, float(share @ clean) / total, 2 * mean)
+        evidence = float(fits.max() + top @ weight) + float(np.log(total))
+        return cls(expected, float(share @ clean) / total, 2 * mean, evidence)

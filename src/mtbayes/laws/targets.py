@@ -143,6 +143,11 @@ class WrongTargets:
         return law
 
     @classmethod
+    def of_pool(cls, predictive: GaussianPredictive, y: Array, weight: Array) -> WrongTargets:
+        """The same beside what several say together."""
+        return cls.fit(predictive, y, weight)
+
+    @classmethod
     def none(cls, y: Array, weight: Array | None = None) -> WrongTargets:
         """No wrong row, and the laws they would follow beside targets y[n] with weights [n]."""
         y = np.asarray(y, float)
@@ -172,6 +177,10 @@ class WrongTargets:
 
     def of_more(self, halves: Sequence[Any], y: Array, weight: Array, share: float) -> WrongTargets:
         """As it is: how the spread of numbers goes with the members was not measured."""
+        return self
+
+    def averaged(self, predictive: GaussianPredictive, y: Array, weight: Array) -> WrongTargets:
+        """The same: the one law that explains rows best is what is told."""
         return self
 
     def at(self, epsilon: float) -> WrongTargets:
