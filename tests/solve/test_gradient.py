@@ -1,6 +1,5 @@
 """The training engine: what J is, where training ends, and what happens when things go wrong."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -406,7 +405,6 @@ def test_early_stopping_returns_the_best_state():
 CHILD = """
 import sys, time
 import jax, numpy as np
-sys.path.insert(0, {folder!r})
 from mtbayes import Criterion
 from mtbayes.likelihoods import Categorical
 from mtbayes.models import Model
@@ -414,45 +412,39 @@ from mtbayes.networks import mlp
 from mtbayes.posteriors import Mixture
 from mtbayes.solve import fit
 x = np.random.default_rng(0).standard_normal((600, 4)); y = (x[:, 0] > 0).astype(int)
-def callback(progress):
-    print(progress.epoch, flush=True)
-    time.sleep({pause})
 model = Model(mlp((4, 6, 2)), Categorical(2))
-solution = fit(
-    model, x, y, Criterion(2, 0.5), key=jax.random.key(1), posterior=Mixture(2), epochs=60,
-    batch_size=8, held_out=(x[:50], y[:50]), patience=99, checkpoint=sys.argv[1], callback=callback,
-)
-np.save(sys.argv[2], np.concatenate([np.ravel(v) for v in solution.state]))
+def learn(path, hear):
+    return fit(
+        model, x, y, Criterion(2, 0.5), key=jax.random.key(1), posterior=Mixture(2), epochs=60,
+        batch_size=8, held_out=(x[:50], y[:50]), patience=99, checkpoint=path,
+        callback=lambda progress: hear(progress.epoch),
+    )
+def pause(epoch):
+    print(epoch, flush=True)
+    time.sleep(0.3)
 """
 
 
-def child(path, result, pause=0.0):
-    code = CHILD.format(folder=os.getcwd(), pause=pause)
-    return subprocess.Popen(
-        [sys.executable, "-c", code, str(path), str(result)], stdout=subprocess.PIPE, text=True
-    )
-
-
 def test_killed_fit_goes_on_bit_for_bit(tmp_path):
-    with child(tmp_path / "a.mtb", tmp_path / "whole.npy") as whole:
-        epochs = [int(line) for line in whole.stdout]
+    """Begun in another process, which is killed; the whole fit and the rest of it are made here."""
+    exec(CHILD, here := {})
+    epochs, later = [], []
+    whole = here["learn"](tmp_path / "a.mtb", epochs.append)
     assert len(epochs) >= 4
-    with child(tmp_path / "b.mtb", tmp_path / "resumed.npy", pause=0.3) as killed:
+    code = CHILD + "learn(sys.argv[1], pause)"
+    command = [sys.executable, "-c", code, str(tmp_path / "b.mtb")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
         for line in killed.stdout:
             if int(line) >= epochs[1]:
                 killed.send_signal(signal.SIGKILL)
                 break
-    assert not (tmp_path / "resumed.npy").exists()
-    with child(tmp_path / "b.mtb", tmp_path / "resumed.npy") as resumed:
-        later = [int(line) for line in resumed.stdout]
+    assert killed.returncode == -signal.SIGKILL
+    resumed = here["learn"](tmp_path / "b.mtb", later.append)
     assert later[0] > epochs[0]
     assert later[-1] == epochs[-1]
-    np.testing.assert_array_equal(
-        np.load(tmp_path / "whole.npy"), np.load(tmp_path / "resumed.npy")
-    )
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "a.mtb", "b.mtb", "resumed.npy", "whole.npy",
-    ]  # fmt: skip
+    for one, other in zip(whole.state, resumed.state, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.mtb", "b.mtb"]
 
 
 def test_checkpoint_of_another_fit_is_refused(tmp_path):

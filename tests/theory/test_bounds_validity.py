@@ -1,6 +1,6 @@
 """Bounds fail at most as often as their δ allows, in worlds whose risks are known exactly.
 
-Each test draws at least 1,000 data sets and counts how often the risk exceeds its bound. By the
+Each test draws 500 data sets and counts how often the risk exceeds its bound. By the
 binomial law a valid bound has more failures than `allowed` with probability 0.001 or less.
 """
 
@@ -16,7 +16,7 @@ from mtbayes.maths import expected_log_t, kl_divergence, log_t, renyi_divergence
 from mtbayes.maths.expectation import MultiSample
 from mtbayes.theory.bounds import Span, id_bound, log_t_span, pac_bayes
 
-SETS, DELTA = 1000, 0.2
+SETS, DELTA = 500, 0.2
 
 
 def allowed(sets, delta):
