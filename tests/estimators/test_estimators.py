@@ -44,7 +44,7 @@ def line():
 
 
 def test_wrong_labels_are_counted_and_found():
-    x, y = load_digits(return_X_y=True)
+    x, y = (rows[:900] for rows in load_digits(return_X_y=True))
     dirty = flip_labels(y, 0.3, seed=0)
     model = RobustClassifier(epochs=60, hidden=(30,), random_state=0).fit(x, dirty.data)
     assert model.contamination_.low <= 0.3 <= model.contamination_.high
@@ -59,9 +59,9 @@ def test_wrong_labels_are_counted_and_found():
 
 
 def test_wrong_targets_are_counted_and_intervals_cover_clean_ones(line):
-    x, y = line
+    x, y = (rows[:250] for rows in line)
     dirty = replace_targets(y, 0.2, seed=0)
-    model = RobustRegressor(epochs=150, hidden=(20,), random_state=0).fit(x, dirty.data)
+    model = RobustRegressor(epochs=100, hidden=(20,), random_state=0).fit(x, dirty.data)
     assert abs(model.contamination_.value - 0.2) < 0.06
     assert roc_auc_score(dirty.touched, model.outlier_probability_) > 0.9
     low, high = model.predict_interval(x, 0.9)
@@ -275,14 +275,15 @@ def test_one_class_is_nothing_to_tell_apart(wine):
 @pytest.mark.parametrize(
     "x",
     [
-        np.ones((30, 3)),
-        np.repeat(np.arange(3.0)[:, None], 10, axis=0),
-        np.full((30, 2), 1e300) * np.sign(np.arange(30) - 15)[:, None],
-        np.arange(2.0)[:, None],
+        np.ones(30),
+        np.repeat(np.arange(3.0), 10),
+        1e300 * np.sign(np.arange(30) - 15),
+        np.arange(2.0),
     ],
     ids=["constant", "duplicated", "huge", "two rows"],
 )
 def test_odd_rows_give_finite_answers(x):
+    x = np.tile(x[:, None], (1, 2))
     y = np.arange(len(x)) % 2
     classifier = RobustClassifier(**QUICK | {"t": "auto"}).fit(x, y)
     assert np.isfinite(classifier.predict_proba(x)).all()
@@ -320,7 +321,8 @@ def test_a_small_t_begins_in_the_middle(line, monkeypatch):
 def test_ten_thousand_classes_are_possible():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(80, 3)), np.arange(80) % 40
-    model = RobustClassifier(epochs=1, hidden=(4,), modes=2, t=1.0, random_state=0)
+    plain = PLAIN | {"modes": 2}
+    model = RobustClassifier(epochs=1, hidden=(4,), t=1.0, random_state=0, **plain)
     model.partial_fit(x, y, classes=np.arange(10_000))
     assert model.predict_proba(x[:3]).shape == (3, 10_000)
 

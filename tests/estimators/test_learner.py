@@ -100,7 +100,7 @@ def test_the_pool_is_the_mixture_of_its_calibrated_parts(pooled, dirty):
 @pytest.mark.parametrize("learner", ["linear", "trees"])
 def test_one_kind_alone(learner, dirty, tmp_path):
     x, y, given = dirty
-    model = RobustClassifier(learner=learner, random_state=0).fit(x, given.data)
+    model = RobustClassifier(learner=learner, epochs=60, random_state=0).fit(x, given.data)
     assert model.score(x, y) > 0.9
     assert (
         model.learner_

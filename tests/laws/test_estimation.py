@@ -13,7 +13,7 @@ from mtbayes.laws.estimation import SLOPE_SPREAD, leaned
 
 from .conftest import labels, predictive_of, targets
 
-# With a coverage of 95 %, fewer than 84 of 100 intervals hold the truth once in 30 000 times.
+# With a coverage of 95 %, fewer than 84 of 100 intervals hold the truth once in 100 000 times.
 SETS = 100
 ENOUGH = int(stats.binom.ppf(3e-5, SETS, 0.95))
 

@@ -366,7 +366,7 @@ def test_path_reaches_the_objective_of_separate_fits():
         values = []
         for state in (solution.state, alone.state):
             losses = row_losses(
-                settings, state, X, LABELS, jax.random.key(9), criterion.numbers(), members=4000
+                settings, state, X, LABELS, jax.random.key(9), criterion.numbers(), members=1000
             )
             kl = float(mean_field().divergence(state, prior(), 1.0))
             values.append(losses.mean() + criterion.regulariser_weight(60) * kl)

@@ -82,7 +82,7 @@ def test_no_perturbation_lowers_the_objective(m, t, beta, t_p):
     assert best == pytest.approx(solution.trace[-1], rel=1e-12)
     rng = np.random.default_rng(0)
     for size in (1e-4, 1e-2, 0.3):
-        for _ in range(10):
+        for _ in range(5):
             kicked = solution.state * np.exp(size * rng.standard_normal(len(THETA)))
             mixed = (1 - size) * solution.state + size * rng.dirichlet(np.ones(len(THETA)))
             for q in (kicked / kicked.sum(), mixed):
@@ -101,10 +101,10 @@ def test_trace_never_increases(beta, t_p):
 def test_sweep_equals_separate_fits():
     criteria = [Criterion(m, t, b) for m, t, b in SETTINGS]
     for criterion, together in zip(
-        criteria, fixed_points(LOG_LIK, PRIOR, criteria, tol=1e-8), strict=True
+        criteria, fixed_points(LOG_LIK, PRIOR, criteria, tol=1e-6), strict=True
     ):
-        alone = fixed_point(LOG_LIK, PRIOR, criterion, tol=1e-8)
-        assert total_variation(alone.state, together.state) < 1e-7
+        alone = fixed_point(LOG_LIK, PRIOR, criterion, tol=1e-6)
+        assert total_variation(alone.state, together.state) < 1e-5
 
 
 @pytest.mark.parametrize("m", [2, 5, 20])

@@ -185,7 +185,7 @@ def network():
 
 
 def test_left_out_rows_change_the_test_loss_as_predicted(x64, network):
-    """Rank correlation above .9 with refits; both are at minima to a gradient of 1e-9.
+    """Rank correlation above .9 with refits, at minima to a gradient of 1e-6 and less.
 
     `benchmarks/influence.py refits` prints how exact a minimum must be: 1e-4 is enough.
     """
@@ -199,9 +199,9 @@ def test_left_out_rows_change_the_test_loss_as_predicted(x64, network):
         groups = at.log_density(at.state, x, y)
         return -float(jnp.mean(jax.nn.logsumexp(groups, axis=0) - math.log(len(groups))))
 
-    rows, actual = np.arange(0, 180, 6), []
+    rows, actual = np.arange(0, 180, 9), []
     for i in rows:
-        again, ended = found.minimised((np.arange(180) != i).astype(float))
+        again, ended = found.minimised((np.arange(180) != i).astype(float), tol=1e-6)
         assert ended.converged
         actual.append(loss(again) - loss(found))
     assert spearmanr(predicted[rows], actual).statistic > 0.9

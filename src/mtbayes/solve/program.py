@@ -78,6 +78,12 @@ class Settings(NamedTuple):
         return members_of(self.criterion, self.posterior)
 
     @property
+    def regroups(self) -> bool:
+        """Whether each step has new groups of m components."""
+        criterion = self.criterion
+        return criterion.power is None and criterion.joint and self.members > criterion.m > 1
+
+    @property
     def plan(self) -> Plan:
         """How θ is drawn."""
         k = self.posterior.components
@@ -98,8 +104,8 @@ def estimate(
     integral = None
     if criterion.power is not None:
         integral = model.log_power_integral(members, rows.x, criterion.power)
-    elif criterion.joint and settings.members > criterion.m > 1:
-        log_lik = jax.random.permutation(key, log_lik)  # new groups of m components each step
+    elif settings.regroups:
+        log_lik = jax.random.permutation(key, log_lik)
     numbers = hyper.numbers
     if rows.trusted is not None:  # a target that is certain is learned as at t = 1
         numbers = (jnp.where(rows.trusted, 1.0, numbers[0]), *numbers[1:])
@@ -195,7 +201,8 @@ def _steps(
             jax.lax.dynamic_slice(pool, (places[i],), (settings.plan.size,)) if len(pool) else pool
         )
         rows = batch(jax.tree.map(lambda v: v[i], inputs))
-        grouping = jax.random.fold_in(key, state.step)
+        # A key that nobody asks for costs a compiler time all the same.
+        grouping = jax.random.fold_in(key, state.step) if settings.regroups else key
 
         def loss(posterior: Any) -> tuple[Array, Terms]:
             terms = estimate(settings, posterior, rows, normals, grouping, hyper)
@@ -242,6 +249,8 @@ def _normals(settings: Settings, steps: int, key: Array, state: State) -> tuple[
     """A pool of standard normals, and where in it each step reads."""
     dtype = jax.tree.leaves(state.posterior)[0].dtype
     each = settings.plan.size if settings.posterior.drawn else 0
+    if not each:
+        return jnp.zeros(0, dtype), jnp.zeros(steps, int)
     size = min(steps * each, max(4 * each, _CHEAP, min(_POOL, steps * each // _USES)))
     pool = jax.random.normal(jax.random.fold_in(key, 0), (size,), dtype)
     if size == steps * each:
