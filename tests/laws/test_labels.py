@@ -405,11 +405,23 @@ def test_what_is_believed_of_sure_rows_narrows_no_interval():
 def test_prior_of_a_temperature_by_hand():
     """-(log T)²/2s² and the doubt of the 19th of 20 rows by how sure it is, over 0.05."""
     top = np.linspace(0.6, 0.9, 20)
+    shares = np.log([top.mean(), 1 - top.mean()])
     p = predictive_of(np.stack([top, 1 - top], axis=1))
     prior = _sureness(p, np.ones(20), 0.25)
     assert prior(0.0) == pytest.approx(-(1 - top[18]) / 0.05)
-    odds = (top[18] / (1 - top[18])) ** 2  # at temperature 1/2
-    assert prior(-np.log(2)) == pytest.approx(-((np.log(2) / 0.25) ** 2) / 2 - 20 / (1 + odds))
+    # At temperature 1/2, what the row tells beyond the shares counts twice.
+    log_odds = shares[0] - shares[1]
+    log_odds += 2 * (np.log(top[18] / (1 - top[18])) - log_odds)
+    doubt = 1 / (1 + np.exp(log_odds))
+    assert prior(-np.log(2)) == pytest.approx(-((np.log(2) / 0.25) ** 2) / 2 - doubt / 0.05)
+
+
+def test_a_learner_that_tells_nothing_is_not_believed_to_be_sure():
+    """The shares of the classes, of clean labels: no temperature makes a row of them sure."""
+    rng = np.random.default_rng(6)
+    y = (rng.random(1000) < 0.8).astype(int)
+    p = predictive_of(np.tile([1 - y.mean(), y.mean()], (1000, 1)))
+    assert WrongLabels.of_pool(p, y, np.ones(1000)).epsilon < 0.02
 
 
 def test_what_is_told_is_the_mean_over_temperatures():

@@ -433,14 +433,17 @@ def _sureness(predictive: ClassPredictive, weight: Array, spread: float) -> Prio
     well as ε and a lower one, and no likelihood tells which. But hardly a table is known whose
     surest rows are not nearly certain once labels are clean ("anchor points"). So the doubt about
     the row at the quantile _SUREST is as an exponential's around _SURE_DOUBT, beside `near_one`.
+    What a temperature sharpens here is what is told of a row beyond the shares of the classes: who
+    tells no more than these has no row to be sure of, and then nothing is believed.
     """
     log_probs = np.asarray(predictive.log_probs, float)
     some = np.random.default_rng(0).permutation(len(log_probs))[:_SURE_ROWS]
-    below = log_probs[some] - log_probs[some].max(axis=1, keepdims=True)
+    shares = np.log(np.average(np.exp(log_probs), axis=0, weights=weight) + TINY)
+    told = log_probs[some] - shares
     quantile = partial(np.quantile, q=_SUREST, weights=weight[some], method="inverted_cdf")
 
     def prior(log_temperature: float) -> float:
-        top = 1 / np.exp(below / np.exp(log_temperature)).sum(axis=1)
+        top = softmax(shares + told / np.exp(log_temperature), axis=1).max(axis=1)
         doubt = 1 - float(quantile(top))
         return near_one(log_temperature, spread) - doubt / _SURE_DOUBT
 
