@@ -165,8 +165,9 @@ def test_activation_and_gradient(name, precision):
         (ACTIVATIONS[name], library[name]),
         (jax.vmap(jax.grad(ACTIVATIONS[name])), jax.vmap(jax.grad(library[name]))),
     ):
-        np.testing.assert_allclose(ours(x), theirs(x), rtol=1e-4, atol=TOLERANCE[precision] / 10)
-        assert ours(x).dtype == precision
+        got, expected = jax.jit(lambda x, f=ours, g=theirs: (f(x), g(x)))(x)
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=TOLERANCE[precision] / 10)
+        assert got.dtype == precision
 
 
 def test_elu_at_zero_has_slope_one_and_keeps_nan():
@@ -176,15 +177,16 @@ def test_elu_at_zero_has_slope_one_and_keeps_nan():
 
 def test_elu_has_hessians_in_every_mode():
     # Influence functions need products with a Hessian: forward over reverse.
-    x, v = jnp.array([-1.0, -0.2, 0.7]), jnp.array([1.0, 2.0, 3.0])
+    x, v = np.array([-1.0, -0.2, 0.7]), np.array([1.0, 2.0, 3.0])
 
     def total(x):
         return jnp.sum(ACTIVATIONS["elu"](x))
 
-    expected = jnp.where(x < 0, jnp.exp(x), 0.0) * v
-    np.testing.assert_allclose(jax.jvp(jax.grad(total), (x,), (v,))[1], expected, rtol=1e-5)
-    reverse = jax.grad(lambda x: jnp.vdot(jax.grad(total)(x), v))(x)
-    np.testing.assert_allclose(reverse, expected, rtol=1e-5)
+    expected = np.where(x < 0, np.exp(x), 0.0) * v
+    forward = jax.jit(lambda x, v: jax.jvp(jax.grad(total), (x,), (v,))[1])
+    np.testing.assert_allclose(forward(x, v), expected, rtol=1e-5)
+    reverse = jax.jit(jax.grad(lambda x, v: jnp.vdot(jax.grad(total)(x), v)))
+    np.testing.assert_allclose(reverse(x, v), expected, rtol=1e-5)
 
 
 # --- sizes --------------------------------------------------------------------------------------
@@ -382,11 +384,15 @@ def test_without_spread_draws_are_the_means(network, precision):
 def test_components_come_in_blocks_in_order():
     linear = Linear(0, 30, 2, positions=1, shared=True)
     after = linear._replace(shared=False)
-    mean = jnp.stack([jnp.full(linear.size, v) for v in (1.0, 2.0)])
-    h = jnp.ones((3, 30))
+    mean = np.stack([np.full(linear.size, v) for v in (1.0, 2.0)])
     for chosen in (Plan(((0, 0),), (), 6 * 3 * 2), Plan((), ((0, 0),), 6 * linear.size)):
-        draws = Gaussians(mean, 0 * mean, jnp.zeros(chosen.size), chosen, 6)
-        for got in (draws.linear(linear, h), draws.linear(after, jnp.stack([h] * 6))):
+
+        @jax.jit
+        def both(mean, h, chosen=chosen):
+            draws = Gaussians(mean, 0 * mean, jnp.zeros(chosen.size), chosen, 6)
+            return draws.linear(linear, h), draws.linear(after, jnp.stack([h] * 6))
+
+        for got in map(np.asarray, both(mean, np.ones((3, 30)))):
             np.testing.assert_allclose(got[:3], 31.0)
             np.testing.assert_allclose(got[3:], 62.0)
 
@@ -404,7 +410,8 @@ def test_both_ways_have_the_moments_of_the_pre_activations(way, shared):
     std = jnp.exp(0.5 * normal(mean.shape, seed=2))
     noise, h = normal(chosen.size, seed=3), normal((rows, 4), seed=4)
     inputs = h if shared else jnp.broadcast_to(h, (sets, *h.shape))
-    got = np.asarray(Gaussians(mean, std, noise, chosen, sets).linear(linear, inputs), float)
+    drawn = jax.jit(lambda *all_: Gaussians(*all_[:3], chosen, sets).linear(linear, all_[3]))
+    got = np.asarray(drawn(mean, std, noise, inputs), float)
     each = sets // components
     for k in range(components):
         weight, bias = np.split(np.asarray(mean[k], float), [4 * units])
@@ -422,9 +429,10 @@ def test_rows_have_their_own_weights_one_way_and_share_them_the_other():
     mean, noise = jnp.zeros((1, linear.size)), normal(5 * linear.size)
     by_weight = Gaussians(mean, mean + 1, noise, Plan((), ((0, 0),), noise.size), 5)
     by_row = by_weight._replace(plan=Plan(((0, 0),), (), 5 * 2 * 2))
-    shared, own = by_weight.linear(linear, h), by_row.linear(linear, h)
+    both = jax.jit(lambda h: (by_weight.linear(linear, h), by_row.linear(linear, h)))
+    shared, own = map(np.asarray, both(h))
     np.testing.assert_array_equal(shared[:, 0], shared[:, 1])
-    assert jnp.all(own[:, 0] != own[:, 1])
+    assert np.all(own[:, 0] != own[:, 1])
 
 
 # --- plans --------------------------------------------------------------------------------------
@@ -481,9 +489,13 @@ def test_an_adapter_and_its_likelihood_share_no_random_number():
     chosen = plan(model.linears, model.size, 1, members=6, rows=5)
     assert chosen.size == 6 * 4
     state = mean_field().init(jax.random.key(0), model)
-    state = state._replace(mean=0 * state.mean, log_std=0 * state.log_std)
-    draws = mean_field().members(state, jnp.arange(24.0), chosen, 6)
-    outputs, own = model.outputs(draws, jnp.eye(3))
+    state = jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), state)
+
+    @jax.jit
+    def said(noise, x):
+        return model.outputs(mean_field().members(state, noise, chosen, 6), x)
+
+    outputs, own = said(np.arange(24, dtype=np.float32), np.eye(3, dtype=np.float32))
     used = np.concatenate([np.ravel(outputs), np.ravel(own)])
     np.testing.assert_allclose(np.sort(used), np.arange(24.0), rtol=1e-6)
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -134,11 +134,16 @@ def test_bi_tempered_without_tempering_is_the_cross_entropy(x64):
 
 @pytest.mark.parametrize("order", [0.2, 0.7, 1.0])
 def test_bi_tempered_is_a_beta_divergence_when_t2_is_one(x64, order):
-    logits, y = jnp.array(LOGITS[:5])[None], jnp.array([0, 1, 2, 1, 0])
+    logits, y = np.array(LOGITS[:5])[None], np.array([0, 1, 2, 1, 0])
     criterion, categorical = BetaDivergence(order), Categorical(3)
-    integral = categorical.log_power_integral(logits, NONE, criterion.power)
-    rival = criterion.rows(categorical.log_lik(logits, NONE, y), integral)
-    got = BiTempered(3, 1 - order, 1.0).log_lik(logits, NONE, y)[0]
+
+    @jax.jit
+    def both(logits, y):
+        integral = categorical.log_power_integral(logits, NONE, criterion.power)
+        rival = criterion.rows(categorical.log_lik(logits, NONE, y), integral)
+        return BiTempered(3, 1 - order, 1.0).log_lik(logits, NONE, y)[0], rival
+
+    got, rival = both(logits, y)
     np.testing.assert_allclose(-(1 + order) * got, rival, rtol=1e-11)
 
 
@@ -245,10 +250,9 @@ def test_huber_between_gauss_and_laplace(x64):
 
 def test_huber_pull_is_bounded(x64):
     likelihood = Huber(1.5, 0.5)
-    pull = jax.vmap(
-        jax.grad(lambda y: likelihood.log_lik(jnp.zeros((1, 1, 1)), NONE, y[None])[0, 0])
-    )
-    y = jnp.array([-100.0, -0.75, -0.2, 0.0, 0.4, 0.75, 9.0])
+    slope = jax.grad(lambda y: likelihood.log_lik(jnp.zeros((1, 1, 1)), NONE, y[None])[0, 0])
+    pull = jax.jit(jax.vmap(slope))
+    y = np.array([-100.0, -0.75, -0.2, 0.0, 0.4, 0.75, 9.0])
     np.testing.assert_allclose(pull(y), -np.clip(y / 0.25, -3.0, 3.0), rtol=1e-12)
 
 
@@ -278,23 +282,21 @@ def test_scale_is_learned_as_a_gaussians(x64, kind):
         likelihood, gaussian = kind(**{field: how, "floor": 0.2}), Gaussian(how, 0.2)
         assert (likelihood.outputs, likelihood.size) == (gaussian.outputs, gaussian.size)
         assert np.array_equal(likelihood.initial(), gaussian.initial())
-        outputs = jnp.array(rng.normal(size=(1, 1, likelihood.outputs)))
-        own, y = jnp.array(rng.normal(size=(1, likelihood.size))), jnp.array([2.0])
-        _, std = gaussian.moments(outputs, own)
+        outputs = rng.normal(size=(1, 1, likelihood.outputs))
+        own, y = rng.normal(size=(1, likelihood.size)), np.array([2.0])
+        _, std = jax.jit(gaussian.moments)(outputs, own)
         fixed = kind(**{field: float(std[0, 0])})
-        for power in (1.3, 2.0):
-            np.testing.assert_allclose(
-                likelihood.log_power_integral(outputs, own, power),
-                fixed.log_power_integral(outputs[..., :1], NONE, power),
-                rtol=1e-12,
-            )
-        np.testing.assert_allclose(
-            likelihood.log_lik(outputs, own, y),
-            fixed.log_lik(outputs[..., :1], NONE, y),
-            rtol=1e-12,
-        )
+
+        @partial(jax.jit, static_argnums=0)
+        def values(lik, outputs, own, y=y):
+            integrals = [lik.log_power_integral(outputs, own, power) for power in (1.3, 2.0)]
+            return *integrals, lik.log_lik(outputs, own, y)
+
+        expected = values(fixed, outputs[..., :1], NONE)
+        for got, want in zip(values(likelihood, outputs, own), expected, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
         slope = jax.grad(lambda v, lik=likelihood, y=y: lik.log_lik(v[0], v[1], y)[0, 0])
-        assert all(np.all(np.asarray(g) != 0) for g in slope((outputs, own)))
+        assert all(np.all(np.asarray(g) != 0) for g in jax.jit(slope)((outputs, own)))
 
 
 @pytest.mark.parametrize("kind", [StudentT, Huber])

@@ -8,8 +8,10 @@ from mtbayes import RobustClassifier, RobustDensity, RobustRegressor
 
 @parametrize_with_checks(
     [
-        RobustClassifier(m=1, modes=2, beta=50.0, t=0.7, hidden=(8,), epochs=20),
-        RobustRegressor(m=2, modes=1, beta=10.0, t=0.7, hidden=(8,), epochs=40),
+        RobustClassifier(
+            m=1, modes=2, beta=50.0, t=0.7, hidden=(8,), epochs=10, learning_rate=0.03
+        ),
+        RobustRegressor(m=2, modes=1, beta=10.0, t=0.7, hidden=(8,), epochs=15, learning_rate=0.03),
     ]
 )
 def test_an_estimator_keeps_scikit_learns_rules(estimator, check):

@@ -1,3 +1,5 @@
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +28,12 @@ Q = np.array([1, 9, 6, 14, 2]) / 32
 
 by_order = pytest.mark.parametrize("t", ORDERS)
 reproducible = settings(max_examples=100, deadline=None, derandomize=True)
+
+
+@cache
+def slopes(f, places=0):
+    """Its derivatives, compiled once for all orders."""
+    return jax.jit(jax.grad(f, places))
 
 
 @st.composite
@@ -199,18 +207,28 @@ def test_entropies_of_uniform_and_certain(kind):
 
 def test_batches_along_any_axis(define, kind):
     p, q = np.stack([P, Q, P]), np.stack([Q, P, P])
+
+    def of_all(p, q, t):
+        """Everything, compiled at once."""
+        return (
+            [f(p, q, t) for f in DIVERGENCES],
+            [f(p.T, q.T, t, axis=0) for f in DIVERGENCES],
+            [f(p.T, t, axis=0) for f in (tsallis_entropy, renyi_entropy)],
+            escort(p, t),
+            escort(p.T, t, axis=0).T,
+        )
+
+    call = of_all if kind is np.asarray else jax.jit(of_all)
     for t in (0.3, 1.0, 2.0):
-        for f in DIVERGENCES:
+        rows, columns, entropies, *escorts = call(kind(p), kind(q), t)
+        for f, *both in zip(DIVERGENCES, rows, columns, strict=True):
             want = [float(f(a, b, t)) for a, b in zip(p, q, strict=True)]
-            assert np.asarray(f(kind(p), kind(q), t)) == pytest.approx(want, rel=1e-13, abs=1e-16)
-            got = f(kind(p.T), kind(q.T), t, axis=0)
-            assert np.asarray(got) == pytest.approx(want, rel=1e-13, abs=1e-16)
-        for f in (tsallis_entropy, renyi_entropy):
-            want = [float(f(a, t)) for a in p]
-            assert np.asarray(f(kind(p.T), t, axis=0)) == pytest.approx(want, rel=1e-13)
-        want = [escort(a, t) for a in p]
-        assert np.allclose(escort(kind(p), t), want, rtol=1e-13)
-        assert np.allclose(escort(kind(p.T), t, axis=0).T, want, rtol=1e-13)
+            for got in both:
+                assert np.asarray(got) == pytest.approx(want, rel=1e-13, abs=1e-16)
+        for f, got in zip((tsallis_entropy, renyi_entropy), entropies, strict=True):
+            assert np.asarray(got) == pytest.approx([float(f(a, t)) for a in p], rel=1e-13)
+        for got in escorts:
+            assert np.allclose(got, [escort(a, t) for a in p], rtol=1e-13)
 
 
 def test_one_q_for_a_batch_of_p():
@@ -448,7 +466,7 @@ def test_gradient_in_the_order(exact, define, x64, t):
         (tsallis_divergence, (P, Q)),
         (renyi_divergence, (P, Q)),
     ]:
-        got = jax.jit(jax.grad(lambda t, f=f, args=args: f(*map(jnp.asarray, args), t)))(t)
+        got = slopes(f, len(args))(*args, t)
         reference = getattr(define, f.__name__)
         want = exact.diff(lambda t, g=reference, args=args: g(*args, t), (t,), 0)
         assert exact.error(got, want) < 1e-11, f.__name__
@@ -464,13 +482,13 @@ def test_gradients_where_p_is_zero(x64, t):
     p, q = np.array([0.25, 0, 0.75]), np.array([0.5, 0.25, 0.25])
     keep = np.array([0, 2])
     for f in DIVERGENCES:
-        gradient = jax.jit(jax.grad(f, (0, 1)))
+        gradient = slopes(f, (0, 1))
         whole, part = gradient(p, q, t), gradient(p[keep], q[keep], t)
         for with_zero, without in zip(whole, part, strict=True):
             assert with_zero[1] == 0
             assert with_zero[keep].tolist() == pytest.approx(without.tolist(), rel=1e-13)
     for f in (tsallis_entropy, renyi_entropy):
-        gradient = jax.jit(jax.grad(f))
+        gradient = slopes(f)
         slope = gradient(p, t)
         assert slope[1] == 0
         assert slope[keep].tolist() == pytest.approx(gradient(p[keep], t).tolist(), rel=1e-13)
