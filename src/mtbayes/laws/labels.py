@@ -87,16 +87,16 @@ class WrongLabels:
         is where it explains the rows themselves clearly better. Of two classes neither can be told
         from labels that are uncertain by themselves.
         """
-        found = cls()._fit(predictive, y, weight)
+        found = cls().explaining(predictive, y, weight)
         return replace(found, surprise=found.unforeseen(predictive, y, weight).share)
 
     @classmethod
     def of_pool(cls, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
         """Beside what calibrated learners say together, whose temperature is near 1."""
-        found = cls(spread=_POOL_SPREAD)._fit(predictive, y, weight)
+        found = cls(spread=_POOL_SPREAD).explaining(predictive, y, weight)
         return found.averaged(predictive, y, weight)
 
-    def _fit(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+    def explaining(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
         """Without surprises, by this spread."""
         classes, rows = np.shape(predictive.log_probs)[1], (predictive, y, weight)
         if classes == 2:
