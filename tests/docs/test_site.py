@@ -97,7 +97,8 @@ def test_the_audit_is_what_the_command_prints(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, command.split()[1:])
     assert result.exit_code == 0, result.output
     printed = [shape(line) for line in result.output.splitlines()]
-    words = [line for line in expected if line.strip() and not line[0].isdigit()]
+    # Where a row's reason goes on below it depends on every digit before.
+    words = [line for line in expected if line.strip() and line[0] not in " 0123456789"]
     assert not [line for line in words if shape(line) not in printed]
 
     true = [wine.CULTIVARS[label] for label in load_wine().target]
