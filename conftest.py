@@ -27,7 +27,7 @@ for name, value in (_CACHE | _FAST).items():
 
 # Garbage is looked for seldom: Python does so after every 700 new objects, and JAX then looks
 # through its own as well, which took a tenth of the time.
-gc.set_threshold(50_000, 20, 50)
+gc.set_threshold(20_000)
 
 # A run that fails fails again. HYPOTHESIS_PROFILE=default looks for new examples.
 settings.register_profile("repeatable", derandomize=True)
