@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 def fitted(folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streamed, "SAMPLE", 200)
-        options = ("--t", "0.7", "--epochs", "60", "--model", "m.mtb")
+        options = ("--t", "0.7", "--epochs", "20", "--model", "m.mtb")
         return run("fit", "rows", "--target", "label", *options, folder=folder)
 
 
@@ -102,7 +102,7 @@ def audited(folder):
     pq.write_table(turned, folder / "turned.parquet", row_group_size=150)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streamed, "SAMPLE", 200)
-        options = ("--target", "label", "--t", "0.7", "--epochs", "60", "-o", "a.csv")
+        options = ("--target", "label", "--t", "0.7", "--epochs", "30", "-o", "a.csv")
         result = run("audit", "turned.parquet", *options, "--json", folder=folder)
     return result, sure, label
 
@@ -154,7 +154,7 @@ def test_a_number_that_cannot_be_is_named_also_where_the_sample_is_clean(folder,
     price[absurd] = 1e30
     pq.write_table(pa.table({"x": x, "price": price}), folder / "absurd.parquet")
     monkeypatch.setattr(streamed, "SAMPLE", 200)
-    options = ("--target", "price", "--t", "0.9", "--epochs", "100", "-o", "absurd.csv", "--json")
+    options = ("--target", "price", "--t", "0.9", "--epochs", "40", "-o", "absurd.csv", "--json")
     result = run("audit", "absurd.parquet", *options, folder=folder)
     assert result.exit_code == 0, result.output
     first = json.loads(result.output)["suspects"][0]
