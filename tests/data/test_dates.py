@@ -110,3 +110,4 @@ def test_a_day_that_does_not_exist_counts_as_missing():
     found = schema.code(pa.table({"day": ["2020-02-30", "2020-03-01"]}), seen=seen)
     assert found[:, -1].tolist() == [1, 0]
     assert seen.strays == {"day": 1}
+    assert "'day' cannot be read as dates as" in seen.notes[0]

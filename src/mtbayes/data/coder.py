@@ -58,17 +58,24 @@ class Seen(NamedTuple):
     """Levels that no fitted row had, and how many rows have each."""
     signs: dict[str, numerals.Signs]
     """Of numbers in text, where the rows of the fit did not tell their decimal sign."""
+    spelled: dict[str, str]
+    """How the cells of columns are read of which some could not be."""
 
     @classmethod
     def nothing(cls) -> Seen:
         """As before the first row."""
-        return cls(Counter(), {}, {})
+        return cls(Counter(), {}, {}, {})
+
+    def stray(self, column: Any, count: int) -> None:
+        """Cells of a column that could not be read."""
+        self.strays[column.name] += count
+        self.spelled[column.name] = f" as {spelling}" if (spelling := column.spelling) else ""
 
     @property
     def notes(self) -> list[str]:
         """What a person should know of it."""
         found = [
-            f"{count} cells of {name!r} cannot be read and count as missing"
+            f"{count} cells of {name!r} cannot be read{self.spelled[name]} and count as missing"
             for name, count in self.strays.items()
         ]
         for name, levels in self.new.items():
@@ -249,7 +256,7 @@ def learn_columns(
         coded, unread = column.code(cells)
         if unread:
             _check_style(column, cells, where)
-            seen.strays[column.name] += unread
+            seen.stray(column, unread)
         parts.append(coded)
     coder = Coder(tuple(column for column, _ in used), tuple(dropped))
     return Learned(coder, np.concatenate(parts, axis=1), seen)
@@ -310,7 +317,7 @@ def cells_of(values: Any, decimal: str = numerals.UNTOLD, style: str = "") -> Ce
 def note(seen: Seen, column: Any, cells: Cells, unread: int) -> None:
     """Add what was noticed in one column."""
     if unread:
-        seen.strays[column.name] += unread
+        seen.stray(column, unread)
     if strange := column.new(cells):
         seen.new.setdefault(column.name, Counter()).update(strange)
     if isinstance(column, Number) and cells.is_text and not cells.told:

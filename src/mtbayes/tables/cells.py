@@ -21,30 +21,30 @@ _CLEAR = 0.5  # standard deviations by which a cell must suit the suggestion bet
 def with_cells(model: TableModel, rows: TableRows, found: Findings, count: int) -> Findings:
     """The same with cells in the reasons of those of the first rows that are more likely wrong.
 
-    A cell is named that is unusual beside trusted rows of the given target, and less so beside
-    those of the suggested one. Words of texts are told elsewhere.
+    A cell is named that is unusual beside trusted rows of the given class, and less so beside
+    those of the suggested one. Words of texts are told elsewhere. Numbers have no class: rows with
+    numbers near a wrong one are few, and far from it.
     """
-    columns = [column for column in model.schema.columns if not isinstance(column, Text)]
-    if not 0 < len(columns) <= _MOST:
+    texts = {column.name for column in model.schema.columns if isinstance(column, Text)}
+    few = 0 < len(model.schema.columns) - len(texts) <= _MOST
+    if not few or model.schema.task == "number":
         return found
     looks, why = Looks(model.schema, rows.x), list(found.why)
     sure = np.zeros(len(rows.y), bool)
     sure[found.order[found.trusted]] = True
-    numbers = model.schema.task == "number"
     for i, place in enumerate(found.order[:count].tolist()):
         given, other = found.given[i], found.suggested[i]
         if given == other or found.probability[i] <= 0.5:
             continue
-        groups = (like(rows.y, target, sure, numbers=numbers) for target in (given, other))
+        groups = (like(rows.y, target, sure, numbers=False) for target in (given, other))
         cells = {c.name: _text(rows.table.column(c.name)[place]) for c in model.schema.columns}
         against = [
             _words(column)
             for column in looks.columns(place, cells, *groups)
-            if column.unusual and _suits(column) and column.kind != Text.kind
+            if column.unusual and _suits(column) and column.name not in texts
         ]
         if against:
-            what = "so large or small a number" if numbers else given
-            why[i] = f"{why[i]}; unusual for {what}: {', '.join(against[:_NAMED])}"
+            why[i] = f"{why[i]}; unusual for {given}: {', '.join(against[:_NAMED])}"
     return found._replace(why=why)
 
 
@@ -58,15 +58,13 @@ def _suits(column: Column) -> bool:
 def _words(column: Column) -> str:
     """A cell and how it is unusual.
 
-    >>> _words(Column("area", "1299.0", 4.21, 0.3, "number"))
-    'area 1299.0 (4.2 sd above)'
-    >>> _words(Column("colour", "red", 2.6, 0.3, "category"))
+    >>> _words(Column("area", "1299", 4.21, 0.3))
+    'area 1299 (4.2 sd above)'
+    >>> _words(Column("colour", "red", 2.6, 0.3, rare=True))
     'colour red (rare)'
     """
     off = column.given or 0.0
-    far = "rare"
-    if column.kind != "category":
-        far = f"{abs(off):.1f} sd {'above' if off > 0 else 'below'}"
+    far = "rare" if column.rare else f"{abs(off):.1f} sd {'above' if off > 0 else 'below'}"
     return f"{column.name} {column.value} ({far})"
 
 

@@ -92,8 +92,19 @@ def _about_numbers(
     distance, why = (y - mean) / std, []
     for off, m, s in zip(distance, mean, std, strict=True):
         side = "above" if off > 0 else "below"
-        why.append(f"{abs(off):.1f} sd {side} what the other rows suggest, {m:.4g} ± {s:.2g}")
+        about = f"{_plain(m, 4)} ± {_plain(s, 2)}"
+        why.append(f"{abs(off):.1f} sd {side} what the other rows suggest, {about}")
     return -np.abs(distance), [float(f"{v:.6g}") for v in suggested], why
+
+
+def _plain(value: float, digits: int) -> str:
+    """A number of so many digits, without an exponent where people would write none.
+
+    >>> _plain(1234.5, 2), _plain(0.01234, 2), _plain(1.5e30, 2)
+    ('1200', '0.012', '1.5e+30')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+0" in text else text
 
 
 def _likely(p: float) -> str:

@@ -14,7 +14,7 @@ UNUSUAL = 2.0
 """Standard deviations from the rows of the given class, from which a column is marked."""
 _FAR = 99.0  # standard deviations, from which numbers say no more
 _GROUP, _FEWEST = 0.05, 20  # of rows with a number alike, and at least so many
-_FEW_TEXTS, _TINY = 5, 1e-12  # texts of a group, to be told from others
+_FEW, _TINY = 5, 1e-12  # numbers or texts of a group, to be told from others
 _MAD = 1.4826  # from a median of absolute values to a Gaussian's standard deviation
 
 
@@ -23,14 +23,14 @@ class Column(NamedTuple):
 
     given, suggested: signed, in standard deviations; None where the column is not used, or where no
         such rows are known
-    kind: of the column, as the schema has it; empty where it is not used
+    rare: whether they say how rare the value is, which has no scale
     """
 
     name: str
     value: str
     given: float | None
     suggested: float | None
-    kind: str = ""
+    rare: bool = False
 
     @property
     def unusual(self) -> bool:
@@ -46,6 +46,7 @@ class Looks:
         ends = np.cumsum([len(column.features()) for column in schema.columns])
         self.blocks = [slice(*pair) for pair in zip([0, *ends[:-1]], ends, strict=True)]
         self.kinds = [column.kind for column in schema.columns]
+        self.gaps = [getattr(column, "gaps", False) for column in schema.columns]
         spread = x.std(axis=0)
         self.scale = np.where(spread > 0, spread, 1.0)
 
@@ -58,10 +59,21 @@ class Looks:
         """
         found = []
         groups = [group[group != row] for group in (given, suggested)]
-        for name, block, kind in zip(self.names, self.blocks, self.kinds, strict=True):
+        for name, block, kind, gaps in zip(
+            self.names, self.blocks, self.kinds, self.gaps, strict=True
+        ):
             own, rows = self.x[row, block], [self.x[group, block] for group in groups]
-            near, other = _FAR_BY_KIND.get(kind, _numbers_apart)(own, rows)
-            found.append(Column(name, cells[name], near, other, kind))
+            rare = kind in _LEVELS
+            if gaps and not rare:  # the last feature says that a cell was empty
+                rare = bool(own[-1])
+                own, rows = (
+                    (own[-1:], [v[:, -1:] for v in rows])
+                    if rare
+                    else (own, [v[v[:, -1] == 0] for v in rows])
+                )
+            far = _levels_apart if rare else _FAR_BY_KIND.get(kind, _numbers_apart)
+            near, other = far(own, rows)
+            found.append(Column(name, cells[name], near, other, rare))
         found.sort(key=lambda column: -abs(column.given or 0.0))
         others = [name for name in cells if name not in set(self.names)]
         return found + [Column(name, cells[name], None, None) for name in others]
@@ -76,7 +88,7 @@ class Looks:
 
 def _numbers_apart(own: FloatArray, groups: list[FloatArray]) -> list[float | None]:
     """How far a number is from those of each group, in standard deviations."""
-    return [_number_apart(own[0], rows[:, 0]) if len(rows) else None for rows in groups]
+    return [_number_apart(own[0], rows[:, 0]) if len(rows) >= _FEW else None for rows in groups]
 
 
 def _number_apart(own: float, values: FloatArray) -> float:
@@ -106,7 +118,7 @@ def _texts_apart(own: FloatArray, groups: list[FloatArray]) -> list[float | None
     Of all directions of texts the one counts in which the groups differ, each part of it weighed by
     how little texts of one group differ there.
     """
-    if min(map(len, groups)) < _FEW_TEXTS:
+    if min(map(len, groups)) < _FEW:
         return [None, None]
     between = groups[1].mean(axis=0) - groups[0].mean(axis=0)
     weight = between / (np.mean([rows.var(axis=0) for rows in groups], axis=0) + _TINY)
@@ -118,7 +130,8 @@ def _texts_apart(own: FloatArray, groups: list[FloatArray]) -> list[float | None
     return found
 
 
-_FAR_BY_KIND = {"category": _levels_apart, "text": _texts_apart}
+_LEVELS = ("boolean", "category")
+_FAR_BY_KIND = {"text": _texts_apart}
 
 
 def _levels(coded: FloatArray) -> Array:

@@ -25,6 +25,8 @@ def _record(person: dict[str, Any]) -> dict[str, Any]:
         k: round(v, 4) if isinstance(v, float) else v for k, v in person.items()
     }
     if "confuses" in plain:
-        said = (f"{c.given} for {c.true} ({100 * c.share:.0f} %)" for c in plain["confuses"])
+        said = (
+            f"{c.given} where {c.true} is true ({100 * c.share:.0f} %)" for c in plain["confuses"]
+        )
         plain["confuses"] = ", ".join(said)
     return {"annotator": str(plain.pop("name")), **plain}
