@@ -46,6 +46,7 @@ _SUREST = 0.95  # quantile of rows, by the probability of their likeliest class
 _SURE_DOUBT = 0.05  # about these rows where labels are clean, before any row is seen
 _SURE_ROWS = 1000  # that tell how sure the surest are
 _POOL_SPREAD = 0.25  # of the log temperature of what was calibrated before
+_OPEN_SPREAD = 1.0  # of the log temperature where an interval must admit what was believed
 _FAR = np.linspace(-2.0, 2.0, 25)  # log temperatures to look at beside those near the best
 _CHANCE = 0.005  # of a temperature, below which it is not heard
 
@@ -347,11 +348,12 @@ class WrongLabels:
     ) -> Contamination:
         """ε of these rows with an interval by the likelihood.
 
-        That the surest rows are sure is believed, not seen: it moves ε, but narrows no interval.
+        That the surest rows are sure is believed, not seen: it moves ε, but narrows no interval,
+        neither here nor where learners were calibrated by it before they were pooled.
         """
         logs_at = _labels_by_temperature(predictive, y, self.confusion)
         lean = self._lean(predictive) if self.slope else None
-        priors = _sureness(predictive, weight, self.spread), partial(near_one, spread=self.spread)
+        priors = _sureness(predictive, weight, self.spread), partial(near_one, spread=_OPEN_SPREAD)
         most = _most(predictive)
         sure, plain = (profile(logs_at, weight, level, lean, most, prior) for prior in priors)
         return Contamination(sure.value, min(sure.low, plain.low), max(sure.high, plain.high))
