@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -45,6 +46,20 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sweep(path: Path) -> None:
+    """Remove what `atomic` left beside `path` where it was killed in the middle of a write.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in (".a.mtb.half_one.mtb", "a.mtb", ".a.mtb.rc.mtb"):
+    ...         _ = (Path(folder) / name).write_text("")
+    ...     sweep(Path(folder) / "a.mtb")
+    ...     sorted(file.name for file in Path(folder).iterdir())
+    ['.a.mtb.rc.mtb', 'a.mtb']
+    """
+    for half in path.parent.glob(f".{glob.escape(path.name)}.????????{glob.escape(path.suffix)}"):
+        half.unlink(missing_ok=True)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], settings: Mapping[str, Any]) -> None:

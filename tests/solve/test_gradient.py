@@ -439,6 +439,7 @@ def test_killed_fit_goes_on_bit_for_bit(tmp_path):
                 killed.send_signal(signal.SIGKILL)
                 break
     assert killed.returncode == -signal.SIGKILL
+    (tmp_path / ".b.mtb.half_one.mtb").write_text("what a write leaves that was killed midway")
     resumed = here["learn"](tmp_path / "b.mtb", later.append)
     assert later[0] > epochs[0]
     assert later[-1] == epochs[-1]

@@ -52,7 +52,12 @@ class Checkpoint:
         self._written = self._aside.submit(_files.write_arrays, self.path, arrays, settings)
 
     def restore(self, like: Any) -> tuple[Any, int, list[Any], list[float]]:
-        """State, chunks done, trace and held-out scores; those of the start if there is no file."""
+        """State, chunks done, trace and held-out scores; those of the start if there is no file.
+
+        What a killed fit left half-written is removed.
+        """
+        if not jax.process_index():
+            _files.sweep(self.path)
         if not self.path.exists():
             return like, 0, [], []
         arrays, settings = _files.read_arrays(self.path)
