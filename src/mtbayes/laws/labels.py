@@ -8,15 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 from scipy.special import entr, expit, log_softmax, logit, logsumexp, ndtri, softmax
 
 from mtbayes._values import must, must_be_array, storable
+from mtbayes.laws.beliefs import Telling, sureness
 from mtbayes.laws.estimation import (
     FACTOR_SPREAD,
     TINY,
     Contamination,
-    Prior,
     allowance,
     around,
     calibrate,
@@ -42,13 +43,14 @@ _LEAST_GAIN = 2.0  # the same over rows that a confusion was not learned from
 _BELOW = 0.97  # of the share of wrong labels at which they tell nothing
 _JUDGES = 4000  # rows that say whether wrong labels prefer some classes
 _ANSWERS = 5_000_000  # probabilities of rows and classes, of which a law is told by no more
-_SUREST = 0.95  # quantile of rows, by the probability of their likeliest class
-_SURE_DOUBT = 0.05  # about these rows where labels are clean, before any row is seen
-_SURE_ROWS = 1000  # that tell how sure the surest are
 _POOL_SPREAD = 0.25  # of the log temperature of what was calibrated before
 _OPEN_SPREAD = 1.0  # of the log temperature where an interval must admit what was believed
 _FAR = np.linspace(-2.0, 2.0, 25)  # log temperatures to look at beside those near the best
 _CHANCE = 0.005  # of a temperature, below which it is not heard
+_SHOWN = (
+    0.95  # confidence that a predictive tells something of labels, for wrong ones to be claimed
+)
+_FLATTEST = 4.0  # log temperature
 
 
 @storable
@@ -126,7 +128,7 @@ class WrongLabels:
         few = _of_rows(predictive, rows)
         logs_at = _labels_by_temperature(few, y[rows], confusion)
         explain = partial(explained_below, most=_most(predictive))
-        best = calibrate(logs_at, weight[rows], explain, _sureness(few, weight[rows], self.spread))
+        best = calibrate(logs_at, weight[rows], explain, sureness(few, weight[rows], self.spread))
         epsilon = one_may_be(float(explain(logs_at(best), weight[rows])[0][1]), weight.sum())
         return WrongLabels(epsilon, float(np.exp(best)), confusion, spread=self.spread)
 
@@ -143,7 +145,7 @@ class WrongLabels:
         few, counted = _of_rows(predictive, rows), weight[rows]
         logs_at = _labels_by_temperature(few, y[rows], confusion)
         by = _doubt(few) if doubt is None else doubt[rows]
-        prior = _sureness(few, counted, self.spread)
+        prior = sureness(few, counted, self.spread)
         best = calibrate(logs_at, counted, partial(leaned, doubt=by), prior)
         (level, slope), _ = leaned(logs_at(best), counted, by)
         if slope < _FLAT:
@@ -261,7 +263,7 @@ class WrongLabels:
         few, counted = _of_rows(predictive, rows), weight[rows]
         logs_at = _labels_by_temperature(few, y[rows], self.confusion)
         explain = partial(explained_below, most=_most(few))
-        prior, at = _sureness(few, counted, self.spread), float(np.log(self.temperature))
+        prior, at = sureness(few, counted, self.spread), float(np.log(self.temperature))
         near = around(logs_at, counted, at, explain, prior)
         looks = np.unique(np.concatenate([near, _FAR]))  # few wrong labels may be a mode too
         each = [
@@ -274,7 +276,36 @@ class WrongLabels:
         heard = chances > _CHANCE
         chances = chances[heard] / chances[heard].sum()
         surprise = float(chances @ np.array([one.share for one in each])[heard])
-        return replace(self, surprise=surprise, temperatures=np.exp(looks[heard]), chances=chances)
+        found = replace(self, surprise=surprise, temperatures=np.exp(looks[heard]), chances=chances)
+        return found._beside_chance(few, y[rows], counted)
+
+    def _beside_chance(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+        """The same law, with the chance that the predictive tells nothing of the labels.
+
+        One that has learned noise by heart is sure of itself. Its labels look wrong in half of the
+        rows, and as well it may be flattened. With the probability that it tells nothing, new rows
+        are told the flattened one; and where rows do not show that it tells anything, no label is
+        called wrong.
+        """
+        telling = Telling.of(predictive, y, weight)
+        if self.temperatures is None or self.chances is None or telling.probability > 1 - _CHANCE:
+            return self
+        given_at = _given_by_temperature(np.asarray(predictive.log_probs, float), y)
+
+        def loss(log_temperature: float) -> float:
+            return -float(np.log(given_at(float(np.exp(log_temperature))) + TINY) @ weight)
+
+        flat = minimize_scalar(loss, bounds=(-1.0, _FLATTEST), method="bounded")
+        temperature = float(np.exp(flat.x))
+        found = replace(
+            self,
+            temperatures=np.append(self.temperatures, temperature),
+            chances=np.append(telling.probability * self.chances, 1 - telling.probability),
+        )
+        if telling.z > ndtri(_SHOWN):
+            return found
+        epsilon = one_may_be(0.0, weight.sum())
+        return replace(found, epsilon=epsilon, temperature=temperature, confusion=None, slope=0.0)
 
     def unforeseen(self, predictive: ClassPredictive, y: Array, weight: Array) -> Surprise:
         """What rows tell of surprises; some rows will do."""
@@ -320,7 +351,8 @@ class WrongLabels:
         taken too, where it explains rows nearly as well. At the upper end a wrong label may be one
         that the model holds for likely, as people's mistakes are. Then no likelihood tells it from
         doubt, and all labels may be wrong that are not the most probable ones. At the lower end
-        some labels may be right that the model does not foresee.
+        some labels may be right that the model does not foresee, and all of them where it tells
+        nothing of them that chance would not.
         """
         rows = _telling(predictive)
         if not isinstance(rows, slice):
@@ -341,6 +373,9 @@ class WrongLabels:
         surprise = self.unforeseen(predictive, y, weight)
         value = found[0].value
         below = 0.0 if surprise.clean > 1 - level else value - np.hypot(value - low, surprise.most)
+        telling = Telling.of(predictive, y, weight)
+        if telling.z < ndtri(level):  # half of all labels may be wrong, or the columns tell nothing
+            below, value = 0.0, value if telling.z > ndtri(_SHOWN) else 0.0
         return Contamination(value, max(float(below), 0.0), float(high))
 
     def profiled(
@@ -353,7 +388,7 @@ class WrongLabels:
         """
         logs_at = _labels_by_temperature(predictive, y, self.confusion)
         lean = self._lean(predictive) if self.slope else None
-        priors = _sureness(predictive, weight, self.spread), partial(near_one, spread=_OPEN_SPREAD)
+        priors = sureness(predictive, weight, self.spread), partial(near_one, spread=_OPEN_SPREAD)
         most = _most(predictive)
         sure, plain = (profile(logs_at, weight, level, lean, most, prior) for prior in priors)
         return Contamination(sure.value, min(sure.low, plain.low), max(sure.high, plain.high))
@@ -425,31 +460,6 @@ def _most(predictive: ClassPredictive) -> float:
     """The largest share of wrong labels: beyond it a given label speaks for the other classes."""
     classes = np.shape(predictive.log_probs)[1]
     return _BELOW * (classes - 1) / classes
-
-
-def _sureness(predictive: ClassPredictive, weight: Array, spread: float) -> Prior:
-    """The prior of a log temperature: the surest of clean rows are sure.
-
-    A learner is as sure as the labels that it learned from: where a share ε of two classes is
-    wrong, of no row surer than 1-ε. Then few wrong labels and a temperature of 1 explain rows as
-    well as ε and a lower one, and no likelihood tells which. But hardly a table is known whose
-    surest rows are not nearly certain once labels are clean ("anchor points"). So the doubt about
-    the row at the quantile _SUREST is as an exponential's around _SURE_DOUBT, beside `near_one`.
-    What a temperature sharpens here is what is told of a row beyond the shares of the classes: who
-    tells no more than these has no row to be sure of, and then nothing is believed.
-    """
-    log_probs = np.asarray(predictive.log_probs, float)
-    some = np.random.default_rng(0).permutation(len(log_probs))[:_SURE_ROWS]
-    shares = np.log(np.average(np.exp(log_probs), axis=0, weights=weight) + TINY)
-    told = log_probs[some] - shares
-    quantile = partial(np.quantile, q=_SUREST, weights=weight[some], method="inverted_cdf")
-
-    def prior(log_temperature: float) -> float:
-        top = softmax(shares + told / np.exp(log_temperature), axis=1).max(axis=1)
-        doubt = 1 - float(quantile(top))
-        return near_one(log_temperature, spread) - doubt / _SURE_DOUBT
-
-    return prior
 
 
 def _doubt(predictive: ClassPredictive) -> FloatArray:
