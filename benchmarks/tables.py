@@ -1,14 +1,15 @@
 """The estimators as they come, beside their rivals as they come, on real tables made dirty.
 
     .venv/bin/python benchmarks/tables.py [--only TABLE,...] [--epsilons 0,0.1,...]
-        [--seeds 0,1,...] [--out DIR] [--write DOCS]
+        [--seeds 0,1,...] [--out DIR] [--ours] [--write DOCS]
 
 Tables are read from the folder `tables` in MTBAYES_DATA; the last column is the target. 70 % of the
 rows, at random, are learned from: with a share ε of their labels flipped to any other class, or of
 their numbers replaced uniformly over the range and one in ten of those times ten. The others stay
 clean and are predicted. Everyone gets the numbers that `mtbayes fit` makes of the cells.
-A run that was stopped goes on from tables.jsonl in DIR; remove it after a change of the estimators.
---write makes the page from what is there.
+A run that was stopped goes on from tables.jsonl in DIR. After a change of the estimators --ours
+measures them anew, beside what is kept of their rivals, who have not changed. --write makes the
+page from what is there.
 
 Probabilities below 1e-6 count as that. A rival that predicts a number alone is given a law of its
 errors, those on a fifth of its rows that were held out. AUROC is of wrong rows, by cleanlab's
@@ -241,16 +242,22 @@ def _ranking(suspicion: Any, cell: Cell) -> dict[str, Any]:
 # The run.
 
 
-def measured(path: Path, epsilon: float, seed: int) -> dict[str, Any]:
-    """All methods on one cell."""
+def measured(path: Path, epsilon: float, seed: int, others: dict[str, Any]) -> dict[str, Any]:
+    """All methods on one cell, or ours alone beside what is known of others."""
     given = cell(path, epsilon, seed)
-    found = {OURS: ours(given, seed)}
+    found = others | {OURS: ours(given, seed)}
+    if others:
+        return _row(path, epsilon, seed, given, found)
     models = _affordable(rivals(given.task, seed), given)
     for name, model in models.items():
         found[name] = rival(model, given, clean=False)
     if given.task == "classes":
         for name in ("forest", "boosting", "logistic"):
             found[f"cleanlab, {name}"] = rival(models[name], given, clean=True)
+    return _row(path, epsilon, seed, given, found)
+
+
+def _row(path: Path, epsilon: float, seed: int, given: Cell, found: dict[str, Any]) -> Any:
     return {
         "table": path.stem,
         "epsilon": epsilon,
@@ -266,6 +273,7 @@ def main(
     epsilons: Annotated[str, typer.Option(help="Shares of wrong rows.")] = "0,0.1,0.2,0.4",
     seeds: Annotated[str, typer.Option(help="Splits of each table.")] = "0,1",
     out: Annotated[Path, typer.Option(help="Where results are kept.")] = Path("results/tables"),
+    again: Annotated[bool, typer.Option("--ours", help="Measure ours anew.")] = False,
     write: Annotated[Path | None, typer.Option(help="Write the page into this folder.")] = None,
 ) -> None:
     """Measure cells that have not been, then write the page."""
@@ -276,22 +284,25 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     kept = out / "tables.jsonl"
     lines = kept.read_text().splitlines() if kept.exists() else []
-    done = {(r["table"], r["epsilon"], r["seed"]) for r in map(json.loads, lines)}
+    done = {(r["table"], r["epsilon"], r["seed"]): r["methods"] for r in map(json.loads, lines)}
     for seed in map(int, seeds.split(",")):
         for epsilon in map(float, epsilons.split(",")):
             for path in paths:
-                if (path.stem, epsilon, seed) in done:
+                others = done.get((path.stem, epsilon, seed), {})
+                if others and not again:
                     continue
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    row = measured(path, epsilon, seed)
+                    row = measured(path, epsilon, seed, others)
                 with kept.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 own = row["methods"][OURS]
                 shown = {k: round(v, 3) for k, v in own.items() if isinstance(v, float)}
                 typer.echo(f"{path.stem} ε={epsilon:g} seed {seed}: {shown}")
     if write is not None and kept.exists():
-        write_page([json.loads(line) for line in kept.read_text().splitlines()], write)
+        rows = [json.loads(line) for line in kept.read_text().splitlines()]
+        last = {(r["table"], r["epsilon"], r["seed"]): r for r in rows}
+        write_page(list(last.values()), write)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,12 @@ def test_images_go_into_the_convolutional_network():
     images = x.reshape(-1, 8, 8)[:300]
     model = RobustClassifier(network="cnn", epochs=3, t=1.0, random_state=0).fit(images, y[:300])
     assert model.predict_proba(images).shape == (300, 10)
+    assert model.shares_ == {"network": 1.0}
+    # Judged by networks that had left them out, though all have seen them in the end.
+    judged = model.judge(images, y[:300])
+    np.testing.assert_allclose(judged.outlier_probability, model.outlier_probability_, rtol=1e-6)
+    alone = RobustClassifier(network="cnn", epochs=3, t=1.0, learner="network", random_state=0)
+    alone.fit(images, y[:300]).partial_fit(images[:20], y[:20])
     with pytest.raises(InvalidInput, match="images"):
         RobustClassifier(network="cnn").fit(x[:, :9], y)
 

@@ -51,14 +51,13 @@ def test_temperature_of_more_members_follows_from_halves():
         ClassPredictive.of_members(members[some]) for some in ([0], [1], [0, 1], slice(10))
     )
     law, aim = WrongLabels.fit(two, y, weight), WrongLabels.fit(ten, y, weight)
-    found = law.of_more([one, other], y, weight, share=0.2)
+    found = law.of_more([one, other], y, weight)
     gap = np.log([law.temperature, found.temperature]) - np.log(aim.temperature)
     assert gap[0] > 0.15
     assert abs(gap[1]) < 0.3 * gap[0]  # what is left is of second order in 1/k
     assert found.epsilon == law.epsilon
-    assert law.of_more([one, other], y, weight, share=1.0).temperature == law.temperature
     # A mean of more is never surer: halves that say so have said it by chance.
-    assert law.of_more([ten, ten], y, weight, share=0.2).temperature == law.temperature
+    assert law.of_more([ten, ten], y, weight).temperature == law.temperature
 
 
 def test_predictive_that_is_right_is_left_as_it_is():

@@ -14,7 +14,7 @@ from .conftest import predictive_of
 def test_expected_share_is_that_of_the_integrals(n, odd, doubt):
     """Against both hypotheses integrated over δ and ε one by one."""
     good = np.where(np.arange(n) < odd, 0.01, 0.99)
-    mean, most = 0.1 * doubt, 0.485
+    mean, most = max(0.1 * min(doubt, 0.1), 1 / n), 0.485
 
     def chance(s):
         return np.exp(np.log(good + s * (1 - 2 * good)).sum() - top)

@@ -1,5 +1,6 @@
 """Modes that each leave a fold out."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from mtbayes.fitting import Option
 from mtbayes.fitting.pooling import pool
 from mtbayes.laws import WrongLabels
+from mtbayes.learners import Place
 from mtbayes.learners.folds import FOLDS, seed_of
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.likelihoods import Categorical
@@ -38,7 +40,7 @@ def crossing(modes):
 
 def test_halves_of_the_modes_that_left_a_row_out():
     found = crossing(2 * FOLDS)
-    halves, theta = found.halves(), found.state().mean
+    halves, theta = found.halves(), found.state(Place()).mean
     assert len(halves) == 2
     for number, half in enumerate(halves):
         for k in range(FOLDS):
@@ -49,6 +51,23 @@ def test_halves_of_the_modes_that_left_a_row_out():
     np.testing.assert_allclose(found.unseen.probs, mean, rtol=1e-5)
 
 
+def test_modes_that_see_all_rows_in_the_end_were_judged_before():
+    """Each mode then knows the fold better that it had left out; what was said of it stays."""
+    before = crossing(FOLDS)
+    after = replace(learner(FOLDS), last=0.5).crossed(ROWS, FOLD, 1.0, draws.child(KEY, 1))
+    np.testing.assert_array_equal(after.unseen.log_probs, before.unseen.log_probs)
+    gains = []
+    for k in range(FOLDS):
+        own, (x, y) = k == FOLD, (X[k == FOLD], Y[k == FOLD])
+        said = [
+            learner(1).predictive(ParticlesState(found.state(Place()).mean[[k]]), x, KEY)
+            for found in (before, after)
+        ]
+        np.testing.assert_allclose(said[0].log_probs, before.unseen.log_probs[own], rtol=1e-5)
+        gains.append(np.subtract(*(p.log_prob(y).mean() for p in said[::-1])))
+    assert np.mean(gains) > 0.05
+
+
 def test_one_mode_of_a_fold_has_no_halves():
     assert list(crossing(FOLDS).halves()) == []
 
@@ -57,5 +76,5 @@ def test_new_rows_of_which_all_modes_speak_have_a_law_of_their_own():
     found = crossing(2 * FOLDS)
     law = WrongLabels.fit(found.unseen, Y, ROWS.weight)
     (part,) = pool([Option(learner(2 * FOLDS), (1.0,))], ROWS, WrongLabels, KEY).learner.parts
-    expected = law.of_more(found.halves(), Y, ROWS.weight, 1 / FOLDS)
+    expected = law.of_more(found.halves(), Y, ROWS.weight)
     assert part.law.temperature == expected.temperature < law.temperature

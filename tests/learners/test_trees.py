@@ -67,7 +67,7 @@ def test_walked_boosting_agrees_with_lightgbm(classes, splits):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BoostingLearner, "_planted", kept)
-        state = learner.crossed(rows, fold, 1.0, KEY).state()
+        state = learner.crossed(rows, fold, 1.0, KEY).state(Place())
     found = learner.predictive(state, new, KEY)
     rounds = len(state.group) // (2 * max(1, classes if classes > 2 else 1))
     said = [b.predict(new.astype(float), raw_score=True, num_iteration=rounds) for b in grown[:2]]
@@ -141,7 +141,7 @@ def test_no_class_is_impossible_and_a_rare_one_may_miss_a_fold():
     for learner in (ForestLearner("extra trees", 3, 1), BoostingLearner(3)):
         crossing = learner.crossed(rows._replace(y=y), fold, 1.0, KEY)
         assert np.isfinite(crossing.unseen.log_probs).all()
-        assert np.isfinite(learner.predictive(crossing.state(), new, KEY).log_probs).all()
+        assert np.isfinite(learner.predictive(crossing.state(Place()), new, KEY).log_probs).all()
 
 
 def test_numbers_have_a_spread_by_row():
@@ -151,7 +151,7 @@ def test_numbers_have_a_spread_by_row():
     rows, fold = Rows(x, y, np.ones(800)), np.arange(800) % 4
     for learner in (ForestLearner("extra trees", 0, 4), BoostingLearner(0)):
         crossing = learner.crossed(rows, fold, 1.0, KEY)
-        for found in (crossing.unseen, learner.predictive(crossing.state(), x, KEY)):
+        for found in (crossing.unseen, learner.predictive(crossing.state(Place()), x, KEY)):
             wide, narrow = found.std[x[:, 1] > 0.1].mean(), found.std[x[:, 1] < -0.1].mean()
             assert wide > 2 * narrow
 

@@ -52,7 +52,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
     learner: "auto", networks, a linear map and trees that speak together, each with the share that
         explains unseen rows best; "network", "linear" or "trees" alone; or any estimator of
         scikit-learn's kind that takes sample_weight and has predict_proba. Where images, m > 1 or
-        modes < 5 are asked for, "auto" is a network (docs/how-to-choose.md)
+        modes < 5 are asked for, "auto" is networks alone (docs/how-to-choose.md)
     m: size of the ensemble that the criterion trains as one. At 1 each mode has a loss of its own;
         "auto" is that, or 10 where the loss of all modes together explains unseen rows better
     t: how much a row that contradicts the others is believed, in [0, 1]: 1 as much as any other,

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from sklearn.base import is_classifier
+
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators.base import Robust, is_auto
 from mtbayes.fitting import Option
@@ -36,6 +38,8 @@ WIDTHS = (1.0, 0.3)
 """Of the prior of a network's weights, to choose from."""
 LINEAR_WIDTHS = (*WIDTHS, 0.15)
 """The same without hidden units, where hundreds of columns say a little each, as those of text."""
+LAST = 0.2
+"""Of the epochs of networks for images, those in which all modes see all rows."""
 EFFORT, FEW_EFFORT, FEW_ROWS = 0.4, 0.25, 1000
 """Of a network's training where others speak beside it; of classes, where rows are few, less."""
 
@@ -84,13 +88,14 @@ class TriesLearners(Robust):
         """Whether several learners speak together, or one that is not a network.
 
         Where parameters of a network say that one ensemble is wanted, or what is left to us is
-        about images or devices, it is a network.
+        about devices, or about numbers of images, it is a network.
         """
         if not isinstance(self.learner, str) or self.learner == "trees":
             return True
         points = (is_auto(self.m) or int(self.m) == 1) and self.modes >= FOLDS
-        tables = not self._takes_images() and not self.warm_start and place.mesh is None
-        return self.learner == "auto" and points and tables
+        anew = not self.warm_start and place.mesh is None
+        anew = anew and (is_classifier(self) or not self._takes_images())
+        return self.learner == "auto" and points and anew
 
     def _options(self, shape: tuple[int, ...], labels: Any) -> list[Option]:
         """Learners to pool, each with values of t, in the settings that are left to us.
@@ -105,6 +110,11 @@ class TriesLearners(Robust):
         )
         if not isinstance(self.learner, str):
             return [Option(Wrapped(self.learner, classes), path)]
+        if self._takes_images():
+            own = self._model(tuple(columns), labels)
+            tries = self._points(own, self.modes, path, WIDTHS, 1.0)
+            some = [replace(each, last=LAST) for each in (tries.learner, *tries.others)]
+            return [Option(some[0], path, tuple(some[1:]))]
         leaves = [ForestLearner("extra trees", classes, *each) for each in EXTRA_TREES]
         others = () if classes else (BoostingLearner(0, absolute=True),)
         boosting = Option(BoostingLearner(classes), few, others)

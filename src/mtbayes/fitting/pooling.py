@@ -1,11 +1,12 @@
 """Compare several model classes on rows that they have not seen, and let them speak together.
 
 Every learner is fitted in members that each leave a fold out (`mtbayes.learners.Crossing`), so that
-what is compared is what is used: no fit to all rows follows. First all are fitted at t = 1, each in
-its settings; one whose setting explains unseen rows less well than another's is dropped, and so is,
-where no row is clearly wrong, a learner to whom the best mixture of all gives hardly a share. Those
-that are left are fitted at the other values of t. The shares of the mixture are those that explain
-unseen rows best, wrong rows by the law that is fitted beside each learner.
+what is compared is what is used: no fit to all rows follows, or no more than a few epochs. First
+all are fitted at t = 1, each in its settings; one whose setting explains unseen rows less well than
+another's is dropped, and so is, where no row is clearly wrong, a learner to whom the best mixture
+of all gives hardly a share. Those that are left are fitted at the other values of t. The shares of
+the mixture are those that explain unseen rows best, wrong rows by the law that is fitted beside
+each learner.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ FIRST = 1.0
 _LEAST = 0.05  # share of a mixture, below which a learner is dropped
 _SEEN = 0.5  # rows that each learner has explained alone before any is seen
 _FIRST = 0.5  # of the time, for the fits at the first t
+_END = 0.05  # of the time, for the states
 
 
 class Pooled(NamedTuple):
@@ -68,7 +70,7 @@ class _Seen(NamedTuple):
     def of_new(self, rows: Rows) -> Law:
         """The law of new rows: of each all members speak, and not those of a fold alone."""
         halves = [beside_trust(each, rows.trusted) for each in self.crossing.halves()]
-        more: Law = self.law.of_more(halves, rows.y, rows.weight, 1 / FOLDS) if halves else self.law
+        more: Law = self.law.of_more(halves, rows.y, rows.weight) if halves else self.law
         return more
 
 
@@ -105,6 +107,7 @@ def pool(
     """Fit, compare and mix all options; rows are as the learners take them."""
     n = len(rows.y)
     fold = apart(np.random.default_rng(seed_of(key)).permutation(n) % FOLDS, rows.y)
+    place, end = place.part(0.0, 1 - _END), place.part(1 - _END, _END)
     begin = _FIRST if any(_rest(option.path) for option in options) else 1.0
     first = place.part(0.0, begin)
 
@@ -132,9 +135,10 @@ def pool(
     views = [View.of(seen.law, seen.crossing.unseen, rows.y) for _, seen in every]
     views.append(View.of(known, unseen, rows.y))
     _, table = compared([*candidates, whole], views, rows.weight, lambda _: True)
+    ends = [end.part(i / len(taken), 1 / len(taken)) for i in range(len(taken))]
     return Pooled(
         Pool(tuple(parts)),
-        tuple(seen.crossing.state() for seen in taken),
+        tuple(seen.crossing.state(here) for seen, here in zip(taken, ends, strict=True)),
         whole.t,
         known,
         unseen,

@@ -73,8 +73,8 @@ class Law(Protocol):
     def at(self, epsilon: float) -> Law:
         """The same law with another share of wrong rows."""
 
-    def of_more(self, halves: Sequence[Any], y: Array, weight: Array, share: float) -> Law:
-        """The same beside what more members say together, of which these are a share.
+    def of_more(self, halves: Sequence[Any], y: Array, weight: Array) -> Law:
+        """The same beside what many more members say together, these among them.
 
         halves: what each half of these members says of the rows y
         """

@@ -24,6 +24,7 @@ _STUCK = 1e6  # of damping: no step gains
 _LEAST = 1e-12  # of a row's largest density: a step must not leave one without any
 _NEAR = 0.05  # of the log of a factor, where the curvature of its evidence is measured
 _RIDGE = 1e-10  # of the curvature: densities may be alike
+_NONE = 0.0005  # of rows, that is said to be none
 _OPEN = 0.05  # of the share of wrong rows, which an estimate may be too low by and be one
 GOOD_ROWS = 10.0  # that count as seen where wrong rows are hard to tell
 _Law = TypeVar("_Law")  # what log densities depend on: a law, or the log of a factor
@@ -57,10 +58,13 @@ class Contamination(NamedTuple):
 
         >>> Contamination(0.1, 0.08, 0.4).words
         'at least 8.0 %; up to 40.0 % may be, where wrong values look plausible'
+        >>> Contamination(0.0, 0.0, 0.485).words
+        'perhaps none; up to 48.5 % may be, where wrong values look plausible'
         """
         low, high = (f"{100 * end:.1f} %" for end in (self.low, self.high))
         if self.at_least:
-            return f"at least {low}; up to {high} may be, where wrong values look plausible"
+            least = f"at least {low}" if self.low >= _NONE else "perhaps none"
+            return f"{least}; up to {high} may be, where wrong values look plausible"
         return f"95 % interval {low} to {high}"
 
 

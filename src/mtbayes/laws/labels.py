@@ -200,18 +200,16 @@ class WrongLabels:
         """The same law with another share of wrong labels."""
         return replace(self, epsilon=epsilon)
 
-    def of_more(
-        self, halves: Sequence[ClassPredictive], y: Array, weight: Array, share: float
-    ) -> WrongLabels:
-        """The same beside what more members say together, of which these are a share.
+    def of_more(self, halves: Sequence[ClassPredictive], y: Array, weight: Array) -> WrongLabels:
+        """The same beside what many more members say together, these among them.
 
         The more members a mean is of, the less sure of itself it is, and the lower the temperature
-        that it needs. Whatever is smooth in a mean of k members is a + b/k, to first order: the log
-        of the temperature of halves of the members tells b.
+        that it needs. Whatever is smooth in a mean of k members is a + b/k, to first order: from
+        these to very many its log falls as much as from halves of these members to all of them.
         """
         logs = [np.log(self.beside_all([half], y, weight)[0].temperature) for half in halves]
         rise = max(0.0, float(np.mean(logs) - np.log(self.temperature)))
-        return replace(self, temperature=self.temperature * float(np.exp(-(1 - share) * rise)))
+        return replace(self, temperature=self.temperature * float(np.exp(-rise)))
 
     def calibrated(self, predictive: ClassPredictive) -> ClassPredictive:
         """The predictive at the temperature; its doubt keeps its split in two kinds."""

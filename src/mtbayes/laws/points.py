@@ -99,7 +99,7 @@ class WrongPoints:
             must_be_array(values, shape, "the law of wrong rows")
         must(self.scale > 0 and 0 <= self.epsilon <= 1, "the law of wrong rows")
 
-    def of_more(self, halves: Sequence[Any], y: Array, weight: Array, share: float) -> WrongPoints:
+    def of_more(self, halves: Sequence[Any], y: Array, weight: Array) -> WrongPoints:
         """As it is: how the spread of numbers goes with the members was not measured."""
         return self
 

@@ -7,7 +7,8 @@ clean row no more than -log(1-δ); to rule them out costs log(1/δ) for each tha
 told of new rows allows for δ as it is expected to be:
 
 - before any row is seen, δ is as an exponential's around a tenth of the doubt that the predictive
-  admits by itself: one that is sure of 99 % of the rows is not mistaken about 2 % of them;
+  admits by itself: one that is sure of 99 % of the rows is not mistaken about 2 % of them. Of more
+  doubt than a tenth, surprises are a part;
 - all labels are right, or a share of them is wrong and each share as likely: even odds;
 - rows tell the sum of both.
 
@@ -24,6 +25,7 @@ import numpy as np
 from mtbayes.types import Array, FloatArray
 
 _BESIDE_DOUBT = 0.1  # of the doubt that is admitted, what is not, before any row is seen
+_MUCH_DOUBT = 0.1  # that has room for what is not foreseen
 _LEAST, _LOOKS = 1e-4, 60  # the smallest sum that is looked at, and how many
 
 
@@ -31,7 +33,7 @@ class Surprise(NamedTuple):
     """What rows tell of surprises.
 
     share: expected, of all right labels; clean: probability that no label is wrong
-    most: two standard deviations of it, before any row is seen
+    most: that an interval admits, two standard deviations of a tenth of all doubt
     evidence: log probability of all rows, whatever the shares are, less a constant
     """
 
@@ -59,7 +61,7 @@ class Surprise(NamedTuple):
         >>> bool(few.share < 0.002 and few.clean > 0.9)
         True
         """
-        mean = max(_BESIDE_DOUBT * doubt, 1 / max(float(weight.sum()), 2.0))
+        mean = max(_BESIDE_DOUBT * min(doubt, _MUCH_DOUBT), 1 / max(float(weight.sum()), 2.0))
         sums = np.geomspace(_LEAST, highest, _LOOKS)
         top = logs.max(axis=0)
         good, other = np.exp(logs - top)
@@ -72,4 +74,5 @@ class Surprise(NamedTuple):
         total = float(share @ (clean + dirty))
         expected = float(share @ (clean * sums + within)) / total
         evidence = float(fits.max() + top @ weight) + float(np.log(total))
-        return cls(expected, float(share @ clean) / total, 2 * mean, evidence)
+        most = 2 * max(_BESIDE_DOUBT * doubt, mean)
+        return cls(expected, float(share @ clean) / total, most, evidence)

@@ -175,7 +175,7 @@ class WrongTargets:
         must(self.scale > 0 and self.width > 0 and self.freedom > 0 and self.low <= self.high, what)
         must(math.isfinite(self.skew) and math.isfinite(self.shift), what)
 
-    def of_more(self, halves: Sequence[Any], y: Array, weight: Array, share: float) -> WrongTargets:
+    def of_more(self, halves: Sequence[Any], y: Array, weight: Array) -> WrongTargets:
         """As it is: how the spread of numbers goes with the members was not measured."""
         return self
 

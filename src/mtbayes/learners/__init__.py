@@ -134,8 +134,8 @@ class Crossing(NamedTuple):
     t: float
     unseen: Any
     """The predictive of every row by members that have not seen it."""
-    state: Callable[[], Any]
-    """Makes the learner's state, a tree of NumPy arrays."""
+    state: Callable[[Place], Any]
+    """Makes the learner's state, a tree of NumPy arrays; members may see all rows for that."""
     more: Callable[[float, FloatArray | None, Place], Crossing]
     """The same members at another t, from the `inner` of this learner or of several."""
     inner: FloatArray | None = None

@@ -123,7 +123,7 @@ class BoostingLearner:
                 scores[best][None], None if unseen_spread is None else unseen_spread[None]
             )
 
-            def state() -> BoostingState:
+            def state(_: Place) -> BoostingState:
                 grove, group = _grove(grown, lengths[best], self._scores)
                 return BoostingState(grove, group, folds, None if spread is None else spread())
 

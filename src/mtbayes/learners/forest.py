@@ -86,7 +86,7 @@ class ForestLearner:
                     known[k, seen] = self._log_prob(inside, own.y, rows.weight[seen])
                 place.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
 
-            def state() -> ForestState:
+            def state(_: Place) -> ForestState:
                 trees = (tree for forest in forests for tree in forest.trees())
                 group = np.repeat(np.arange(folds, dtype=np.int32), [len(f) for f in forests])
                 return ForestState(Grove.of(trees), group, self._shares(rows))

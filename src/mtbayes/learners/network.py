@@ -61,6 +61,8 @@ class NetworkLearner:
     epochs: passes over the rows; None goes by their number
     width: standard deviation of a weight before any row is seen, in units of 1/√inputs
     effort: factor on the epochs
+    last: share of the epochs of modes that left a fold out, for all rows in the end; judged are the
+        modes before it
     """
 
     model: Model
@@ -74,6 +76,7 @@ class NetworkLearner:
     joint: bool = True
     width: float = 2.0
     effort: float = 1.0
+    last: float = 0.0
     threaded = False
 
     @property
@@ -229,9 +232,22 @@ class NetworkLearner:
                     for half in (0, 1)
                 ]
 
-            return Crossing(
-                t, unseen, lambda: made.state, at, None, made.sentence, made.history, halves
-            )
+            def whole(place: Place) -> Any:
+                if not self.last:
+                    return made.state
+                chunks = max(1, round(self.last * (legs.first + legs.second) / legs.chunk))
+                every = np.repeat(prepared.weight[:, None], len(left_out), axis=1)
+                rest = replace(
+                    leg,
+                    rows=prepared._replace(weight=every),
+                    epochs=chunks * legs.chunk,
+                    start=_on_device(made.state),
+                )
+                return trained(
+                    solved(rest, draws.child(own, 1), f"{self.name}-{t:g}-last", place)
+                ).state
+
+            return Crossing(t, unseen, whole, at, None, made.sentence, made.history, halves)
 
         return at(t, None, place.part(share, 1 - share))
 
@@ -249,7 +265,7 @@ class NetworkLearner:
             ended = descend(begun, place.callback)
             unseen = self._left_out(ended.state, problem.rows, fold, left_out, key)
             made = trained(ended)
-            return Crossing(t, unseen, lambda: made.state, at, None, made.sentence, made.history)
+            return Crossing(t, unseen, lambda _: made.state, at, None, made.sentence, made.history)
 
         return at(t, None, place)
 

@@ -66,7 +66,7 @@ class Wrapped:
                 spread = middle_width(np.asarray(rows.y, float) - unseen.mean, rows.weight)
                 unseen = GaussianPredictive(unseen.means, np.full_like(unseen.stds, spread))
             state = tuple(fits), self._shares(rows), spread
-            return Crossing(t, unseen, lambda: state, at, None, "Fitted.")
+            return Crossing(t, unseen, lambda _: state, at, None, "Fitted.")
 
         return at(t, None, place)
 
