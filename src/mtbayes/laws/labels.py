@@ -275,9 +275,9 @@ class WrongLabels:
         chances = chances[heard] / chances[heard].sum()
         surprise = float(chances @ np.array([one.share for one in each])[heard])
         found = replace(self, surprise=surprise, temperatures=np.exp(looks[heard]), chances=chances)
-        return found._beside_chance(few, y[rows], counted)
+        return found.beside_chance(few, y[rows], counted)
 
-    def _beside_chance(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
+    def beside_chance(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
         """The same law, with the chance that the predictive tells nothing of the labels.
 
         One that has learned noise by heart is sure of itself. Its labels look wrong in half of the
