@@ -122,12 +122,15 @@ def test_scikit_learns_tools_work(wine):
     assert "RobustClassifier" in pipeline._repr_html_()
 
 
-def test_images_go_into_the_convolutional_network():
+def test_images_go_into_the_convolutional_network(tmp_path):
     x, y = load_digits(return_X_y=True)
     images = x.reshape(-1, 8, 8)[:300]
     model = RobustClassifier(network="cnn", epochs=3, t=1.0, random_state=0).fit(images, y[:300])
     assert model.predict_proba(images).shape == (300, 10)
     assert model.shares_ == {"network": 1.0}
+    model.save(tmp_path / "images.mtb")
+    again = mtbayes.load(tmp_path / "images.mtb")
+    np.testing.assert_array_equal(again.predict_proba(images), model.predict_proba(images))
     # Judged by networks that had left them out, though all have seen them in the end.
     judged = model.judge(images, y[:300])
     np.testing.assert_allclose(judged.outlier_probability, model.outlier_probability_, rtol=1e-6)

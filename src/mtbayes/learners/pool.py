@@ -68,6 +68,12 @@ class Pool:
         ]
         return mixed(found, [part.share for part in self.parts])
 
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of a row that its parts take; () where any will do."""
+        shapes = (getattr(part.learner, "row_shape", ()) for part in self.parts)
+        return next((shape for shape in shapes if shape), ())
+
     def check(self, state: Any, shape: tuple[int, ...], classes: int) -> None:
         """A state for each part, which is one of its learner's."""
         must(isinstance(state, tuple) and len(state) == len(self.parts), "parts of the pool")
