@@ -112,8 +112,7 @@ def further(fitted: Fitted, rows: Rows, key: Any) -> Fitted:
     """More rows: judged by what was learned so far, which is then what is known before them."""
     if not hasattr(fitted.learner, "further"):
         raise InvalidInput(
-            f"partial_fit needs a learner that can take more rows, got a pool of "
-            f"{' and '.join(fitted.shares)}. "
+            f"partial_fit needs a learner that can take more rows, got {fitted.speakers}. "
             "Set learner='network' or 'linear', or fit all rows anew."
         )
     learner: Any = fitted.learner

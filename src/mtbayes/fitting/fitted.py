@@ -142,6 +142,12 @@ class Fitted:
         return found
 
     @property
+    def speakers(self) -> str:
+        """Who speaks, for people: a learner, or a pool of several or of one."""
+        pooled = "a pool of " if hasattr(self.learner, "shares") else ""
+        return pooled + " and ".join(self.shares)
+
+    @property
     def loudest(self) -> str:
         """The name of the learner with the largest share."""
         return next(iter(self.shares))

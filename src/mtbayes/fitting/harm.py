@@ -76,8 +76,8 @@ def harm(
     learner: Any = fitted.learner
     if not hasattr(learner, "problem"):
         raise InvalidInput(
-            f"influence needs a learner with a posterior, got a pool of "
-            f"{' and '.join(fitted.shares)}. Set learner='network'."
+            f"influence needs a learner with a posterior, got {fitted.speakers}. Set "
+            "learner='network'."
         )
     rows = train if train is not None else remembered(fitted)
     if rows is None:
