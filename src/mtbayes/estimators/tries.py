@@ -94,8 +94,8 @@ class TriesLearners(Robust):
             return True
         points = (is_auto(self.m) or int(self.m) == 1) and self.modes >= FOLDS
         anew = not self.warm_start and place.mesh is None
-        anew = anew and (is_classifier(self) or not self._takes_images())
-        return self.learner == "auto" and points and anew
+        known = is_classifier(self) or not self._takes_images()
+        return self.learner == "auto" and points and anew and known
 
     def _options(self, shape: tuple[int, ...], labels: Any) -> list[Option]:
         """Learners to pool, each with values of t, in the settings that are left to us.
@@ -112,9 +112,7 @@ class TriesLearners(Robust):
             return [Option(Wrapped(self.learner, classes), path)]
         if self._takes_images():
             own = self._model(tuple(columns), labels)
-            tries = self._points(own, self.modes, path, WIDTHS, 1.0)
-            some = [replace(each, last=LAST) for each in (tries.learner, *tries.others)]
-            return [Option(some[0], path, tuple(some[1:]))]
+            return [self._points(own, self.modes, path, WIDTHS, 1.0, LAST)]
         leaves = [ForestLearner("extra trees", classes, *each) for each in EXTRA_TREES]
         others = () if classes else (BoostingLearner(0, absolute=True),)
         boosting = Option(BoostingLearner(classes), few, others)
@@ -142,11 +140,12 @@ class TriesLearners(Robust):
         path: tuple[float, ...],
         widths: tuple[float, ...],
         effort: float,
+        last: float = 0.0,
     ) -> Option:
         """Points of a network, each on its own and with little training, under several priors."""
         widths = widths if is_auto(self.beta) else widths[:1]
         first, *others = (
-            replace(self._by_gradients(model, Particles(modes), 1, width), effort=effort)
+            replace(self._by_gradients(model, Particles(modes), 1, width), effort=effort, last=last)
             for width in widths
         )
         return Option(first, path, tuple(others))

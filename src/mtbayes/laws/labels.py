@@ -47,9 +47,7 @@ _POOL_SPREAD = 0.25  # of the log temperature of what was calibrated before
 _OPEN_SPREAD = 1.0  # of the log temperature where an interval must admit what was believed
 _FAR = np.linspace(-2.0, 2.0, 25)  # log temperatures to look at beside those near the best
 _CHANCE = 0.005  # of a temperature, below which it is not heard
-_SHOWN = (
-    0.95  # confidence that a predictive tells something of labels, for wrong ones to be claimed
-)
+_SHOWN = 0.95  # confidence that a predictive tells something, for labels to be called wrong
 _FLATTEST = 4.0  # log temperature
 
 
@@ -371,9 +369,9 @@ class WrongLabels:
         surprise = self.unforeseen(predictive, y, weight)
         value = found[0].value
         below = 0.0 if surprise.clean > 1 - level else value - np.hypot(value - low, surprise.most)
-        telling = Telling.of(predictive, y, weight)
-        if telling.z < ndtri(level):  # half of all labels may be wrong, or the columns tell nothing
-            below, value = 0.0, value if telling.z > ndtri(_SHOWN) else 0.0
+        if Telling.of(predictive, y, weight).z < ndtri(level):
+            # These rows alone show nothing: many labels may be wrong, or none, or as many as before.
+            below, value = 0.0, min(value, self.epsilon)
         return Contamination(value, max(float(below), 0.0), float(high))
 
     def profiled(
