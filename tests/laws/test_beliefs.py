@@ -66,7 +66,12 @@ def test_labels_that_follow_the_predictive_are_told_and_against_it_are_not():
 
 
 def test_probability_by_schwarz():
-    """Odds of 30 before; a parameter costs the root of the rows and gains exp(z²/2)."""
-    odds = 30 * np.exp(2.0**2 / 2) / np.sqrt(900)
-    assert Telling(2.0, 900.0).probability == pytest.approx(odds / (1 + odds))
-    assert Telling(-5.0, 900.0).probability == pytest.approx(0.5)
+    """Odds of 30 before; a parameter costs the root of the rows and gains exp(z²/2).
+
+    It is never below 0, so that half of a Gaussian around z, twice as dense, is what counts.
+    """
+    half = np.linspace(0, 20, 200_001)
+    for z in (2.0, -1.0):
+        above = np.trapezoid(np.exp(-0.5 * (half - z) ** 2), half) / np.sqrt(2 * np.pi)
+        odds = 30 * np.exp(z**2 / 2) * 2 * above / np.sqrt(900)
+        assert Telling(z, 900.0).probability == pytest.approx(odds / (1 + odds))

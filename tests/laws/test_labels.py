@@ -459,7 +459,7 @@ def test_chances_of_temperatures_follow_bayes_rule():
     p, y, _ = as_sure_as_dirty_labels(np.random.default_rng(3), 200, 0.2)
     weight = np.ones(200)
     law = WrongLabels().beside(p, y, weight).averaged(p, y, weight)
-    prior, logs = sureness(p, weight, law.spread), np.linspace(-2, 2, 401)
+    prior, logs = sureness(p, weight, law.spread), np.linspace(-4, 2, 601)
     each = [replace(law, temperature=np.exp(v)).unforeseen(p, y, weight).evidence for v in logs]
     chance = softmax(np.array(each) + [prior(v) for v in logs])
     mean = float(chance @ logs)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mtbayes.learners.folds import apart, pull
+from mtbayes.learners.folds import dealt, pull
 
 
 def test_a_trusted_row_pulls_as_at_t_1():
@@ -15,14 +15,17 @@ def test_a_trusted_row_pulls_as_at_t_1():
     np.testing.assert_array_equal(pull(inner, 1.0, trusted), 1)
 
 
-def test_no_class_lies_in_one_fold_alone():
+def test_every_fold_has_its_share_of_every_class():
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(300), rng.integers(1, 5, 300)).astype(np.int32)
-    fold = rng.integers(5, size=len(y))
-    found = apart(fold, y)
-    for label in range(300):
-        own, before = found[y == label], fold[y == label]
-        assert len(own) == 1 or len(set(own)) > 1
-        if len(own) == 1 or len(set(before)) > 1:
-            np.testing.assert_array_equal(own, before)
-    np.testing.assert_array_equal(apart(fold, y.astype(np.float32)), fold)  # numbers
+    y = np.repeat(np.arange(300), rng.integers(1, 12, 300)).astype(np.int32)
+    rng.shuffle(y)
+    order = rng.permutation(len(y))
+    counts = np.zeros((300, 5), int)
+    np.add.at(counts, (y, dealt(order, y)), 1)
+    assert np.ptp(counts, axis=1).max() == 1  # two rows of a class lie in two folds
+    assert np.ptp(counts.sum(axis=0)) <= 1
+
+
+def test_numbers_are_dealt_in_the_order_given():
+    order = np.array([2, 0, 3, 1])
+    np.testing.assert_array_equal(dealt(order, np.array([5.0, 5, 1, 1]), 3), [1, 0, 0, 2])

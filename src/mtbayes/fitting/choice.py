@@ -18,7 +18,7 @@ import numpy as np
 
 from mtbayes.laws import Law
 from mtbayes.learners import Learner, Place, Speaker
-from mtbayes.learners.folds import apart
+from mtbayes.learners.folds import dealt
 from mtbayes.maths import draws
 from mtbayes.predictives import beside_trust, in_order
 from mtbayes.types import Array, FloatArray, Rows
@@ -61,13 +61,11 @@ class Choice(NamedTuple):
     table: list[dict[str, Any]]
 
 
-def folds(rows: int, key: Array) -> Array:
+def folds(y: Array, key: Array) -> Array:
     """The fold of each row: five where rows are few, three where they are many."""
+    rows = len(y)
     count = min(5 if rows < 5000 else 3, rows)
-    order = np.asarray(jax.random.permutation(key, rows))
-    fold = np.empty(rows, int)
-    fold[order] = np.arange(rows) % count
-    return fold
+    return dealt(np.asarray(jax.random.permutation(key, rows)), y, count)
 
 
 def choose(
@@ -75,7 +73,7 @@ def choose(
 ) -> Choice:
     """Compare all candidates on some folds, then fit the others with the best."""
     n = len(rows.y)
-    fold = apart(folds(n, draws.child(key, 0)), rows.y)
+    fold = folds(rows.y, draws.child(key, 0))
     count = int(fold.max()) + 1
     begin = _BRIEF if any(option.others for option in options) else 0.0
     looks, place = place.part(0.0, begin), place.part(begin, 1 - begin)

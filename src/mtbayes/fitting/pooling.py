@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from mtbayes.fitting.choice import CLEARLY, LEVEL, Candidate, Option, View, best_of, compared
 from mtbayes.laws import Law, mixture_shares
 from mtbayes.learners import Crossed, Crossing, Place
-from mtbayes.learners.folds import FOLDS, apart, seed_of
+from mtbayes.learners.folds import dealt, seed_of
 from mtbayes.learners.pool import Part, Pool, mixed
 from mtbayes.maths import draws
 from mtbayes.predictives import beside_trust
@@ -105,8 +105,8 @@ def pool(
     options: Sequence[Option], rows: Rows, law: type[Law], key: Array, place: Place = Place()
 ) -> Pooled:
     """Fit, compare and mix all options; rows are as the learners take them."""
-    n = len(rows.y)
-    fold = apart(np.random.default_rng(seed_of(key)).permutation(n) % FOLDS, rows.y)
+    order = np.random.default_rng(seed_of(key)).permutation(len(rows.y))
+    fold = dealt(order, rows.y)
     place, end = place.part(0.0, 1 - _END), place.part(1 - _END, _END)
     begin = _FIRST if any(_rest(option.path) for option in options) else 1.0
     first = place.part(0.0, begin)

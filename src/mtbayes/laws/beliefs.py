@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, log_ndtr, softmax
 
 from mtbayes.laws.estimation import TINY, Prior, near_one
 from mtbayes.predictives import ClassPredictive
@@ -51,8 +51,9 @@ def sureness(predictive: ClassPredictive, weight: Array, spread: float) -> Prior
 class Telling(NamedTuple):
     """Whether a predictive tells more of labels than the shares of the classes do.
 
-    z: standard errors by which what it says of the given labels, beyond the shares, exceeds what it
-        would say of labels drawn by chance: the score test of exponent 0 of that part
+    z: standard errors by which it is more often right about the given labels than about the same
+        labels in any other order: the score test of λ = 0 where labels follow it with
+        probability λ and else the shares π of the labels, p(y | x) = π_y + λ (p_y(x) - mean p_y)
     rows: that were asked
     """
 
@@ -67,16 +68,20 @@ class Telling(NamedTuple):
         >>> Telling.of(shares, np.arange(100) % 2, np.ones(100)).z
         0.0
         """
-        log_probs = np.asarray(predictive.log_probs, float)
-        shares = np.average(np.exp(log_probs), axis=0, weights=weight)
-        told = np.maximum(log_probs, np.log(TINY)) - np.log(shares + TINY)
-        mean = told @ shares
-        gain = (told[np.arange(len(y)), y] - mean) @ weight
-        chance = np.maximum(np.square(told) @ shares - np.square(mean), 0.0) @ np.square(weight)
+        probs = np.exp(np.asarray(predictive.log_probs, float))
+        told = probs - np.average(probs, axis=0, weights=weight)
+        shares = np.bincount(y, weight, probs.shape[1]) / np.sum(weight)
+        score = np.divide(told, shares, out=np.zeros_like(told), where=shares > 0)
+        mean = score @ shares
+        gain = (score[np.arange(len(y)), y] - mean) @ weight
+        chance = np.maximum(np.square(score) @ shares - np.square(mean), 0.0) @ np.square(weight)
         return cls(float(gain / np.sqrt(chance + TINY)), float(np.sum(weight)))
 
     @property
     def probability(self) -> float:
-        """That it does, after these rows: by Schwarz' approximation, one number against none."""
-        gain = max(self.z, 0.0) ** 2 / 2
+        """That it does, after these rows.
+
+        By Schwarz' approximation, one number against none, which is above 0 if it is not 0.
+        """
+        gain = self.z**2 / 2 + log_ndtr(self.z) + np.log(2)
         return float(expit(np.log(_TELLING) + gain - 0.5 * np.log(max(self.rows, 1.0))))

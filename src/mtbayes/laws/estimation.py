@@ -16,6 +16,7 @@ from mtbayes.types import Array, FloatArray
 
 TINY = 1e-300
 FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
+_LOOKS, _STEP = np.linspace(-3.0, 2.0, 11, retstep=True)  # at logs of a factor, all over
 SLOPE_SPREAD = 3.0  # of the log odds of a wrong row between no doubt and all doubt, likewise
 _STEPS = 100  # of Newton's, at most
 _EM_STEPS = 10  # before Newton's
@@ -78,14 +79,31 @@ def calibrate(
     weight: Array,
     explain: Explanation | None = None,
     prior: Prior = near_one,
+    ends: tuple[float, float] = (-2.0, 2.0),
 ) -> float:
-    """The log of the factor that explains rows best; few rows do not move it far from the prior."""
+    """The log of the factor that explains rows best; few rows do not move it far from the prior.
+
+    ends: between which it lies
+    """
 
     def loss(log_factor: float) -> float:
         return -_evidence(logs_at, weight, log_factor, explain or explained, prior)
 
-    found = minimize_scalar(loss, bounds=(-2, 2), method="bounded", options={"xatol": 0.01})
+    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 0.01})
     return float(found.x)
+
+
+def calibrate_all_over(
+    logs_at: Callable[[float], FloatArray], weight: Array, explain: Explanation, prior: Prior
+) -> float:
+    """As `calibrate`, where there may be several factors of which each is the best nearby.
+
+    Few wrong labels beside one temperature, or many beside a lower one, may explain rows well, and
+    what is between them less so: some are looked at all over, and the best of them is refined.
+    """
+    evidence = [_evidence(logs_at, weight, v, explain, prior) for v in _LOOKS]
+    near = float(_LOOKS[int(np.argmax(evidence))])
+    return calibrate(logs_at, weight, explain, prior, (near - _STEP, near + _STEP))
 
 
 def _evidence(
@@ -327,12 +345,13 @@ def profile(
     lean: FloatArray | None = None,
     most: float = 1.0,
     prior: Prior = near_one,
+    find: Callable[..., float] = calibrate,
 ) -> Contamination:
     """Where the log likelihood of ε, at its best factor, is within a chi-square of its best.
 
     logs_at: log densities [2, n] of good and wrong rows by the log of the calibrating factor
     lean: by how much the log odds that a row is wrong exceed those of ε, [n]; None if they do not
-    most: the largest ε; prior: of the log of the factor
+    most: the largest ε; prior: of the log of the factor; find: how the best one is
     """
 
     def share(epsilon: float) -> Any:
@@ -350,7 +369,7 @@ def profile(
         return np.array([1 - found.x, found.x]), float((top @ weight - found.fun) / weight.sum())
 
     how = partial(explained_below, most=most) if lean is None else explain
-    factor = calibrate(logs_at, weight, how, prior)
+    factor = find(logs_at, weight, how, prior)
     best = float(how(logs_at(factor), weight)[0][1])
     looks = around(logs_at, weight, factor, how, prior)
     logs = np.stack([logs_at(v) for v in looks])

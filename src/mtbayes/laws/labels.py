@@ -15,12 +15,11 @@ from scipy.special import entr, expit, log_softmax, logit, logsumexp, ndtri, sof
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.beliefs import Telling, sureness
 from mtbayes.laws.estimation import (
-    FACTOR_SPREAD,
     TINY,
     Contamination,
     allowance,
     around,
-    calibrate,
+    calibrate_all_over,
     explained_below,
     leaned,
     leaning_share,
@@ -43,11 +42,13 @@ _LEAST_GAIN = 2.0  # the same over rows that a confusion was not learned from
 _BELOW = 0.97  # of the share of wrong labels at which they tell nothing
 _JUDGES = 4000  # rows that say whether wrong labels prefer some classes
 _ANSWERS = 5_000_000  # probabilities of rows and classes, of which a law is told by no more
-_POOL_SPREAD = 0.25  # of the log temperature of what was calibrated before
-_OPEN_SPREAD = 1.0  # of the log temperature where an interval must admit what was believed
-_FAR = np.linspace(-2.0, 2.0, 25)  # log temperatures to look at beside those near the best
+# Of the log temperature, before any row is seen. A learner is calibrated to the labels that it was
+# given: beside a share of .4 of wrong ones, two classes of clean ones ask for a temperature of .1.
+_SPREAD = 1.0
+_POOL_SPREAD = 0.5  # of what was calibrated before
+_FAR = np.linspace(-3.0, 2.0, 31)  # log temperatures to look at beside those near the best
 _CHANCE = 0.005  # of a temperature, below which it is not heard
-_SHOWN = 0.95  # confidence that a predictive tells something, for labels to be called wrong
+_SHOWN = 0.9  # confidence that a predictive tells something, for labels to be called wrong
 _FLATTEST = 4.0  # log temperature
 
 
@@ -75,7 +76,7 @@ class WrongLabels:
     centre: float = 0.0
     doubt: FloatArray | None = None
     surprise: float = 0.0
-    spread: float = FACTOR_SPREAD
+    spread: float = _SPREAD
     temperatures: FloatArray | None = None
     chances: FloatArray | None = None
 
@@ -126,7 +127,9 @@ class WrongLabels:
         few = _of_rows(predictive, rows)
         logs_at = _labels_by_temperature(few, y[rows], confusion)
         explain = partial(explained_below, most=_most(predictive))
-        best = calibrate(logs_at, weight[rows], explain, sureness(few, weight[rows], self.spread))
+        best = calibrate_all_over(
+            logs_at, weight[rows], explain, sureness(few, weight[rows], self.spread)
+        )
         epsilon = one_may_be(float(explain(logs_at(best), weight[rows])[0][1]), weight.sum())
         return WrongLabels(epsilon, float(np.exp(best)), confusion, spread=self.spread)
 
@@ -144,7 +147,7 @@ class WrongLabels:
         logs_at = _labels_by_temperature(few, y[rows], confusion)
         by = _doubt(few) if doubt is None else doubt[rows]
         prior = sureness(few, counted, self.spread)
-        best = calibrate(logs_at, counted, partial(leaned, doubt=by), prior)
+        best = calibrate_all_over(logs_at, counted, partial(leaned, doubt=by), prior)
         (level, slope), _ = leaned(logs_at(best), counted, by)
         if slope < _FLAT:
             return self.beside(predictive, y, weight, confusion)
@@ -370,7 +373,7 @@ class WrongLabels:
         value = found[0].value
         below = 0.0 if surprise.clean > 1 - level else value - np.hypot(value - low, surprise.most)
         if Telling.of(predictive, y, weight).z < ndtri(level):
-            # These rows alone show nothing: many labels may be wrong, or none, or as many as before.
+            # These rows alone show nothing: many labels may be wrong, none, or as many as before.
             below, value = 0.0, min(value, self.epsilon)
         return Contamination(value, max(float(below), 0.0), float(high))
 
@@ -384,9 +387,12 @@ class WrongLabels:
         """
         logs_at = _labels_by_temperature(predictive, y, self.confusion)
         lean = self._lean(predictive) if self.slope else None
-        priors = sureness(predictive, weight, self.spread), partial(near_one, spread=_OPEN_SPREAD)
+        priors = sureness(predictive, weight, self.spread), partial(near_one, spread=_SPREAD)
         most = _most(predictive)
-        sure, plain = (profile(logs_at, weight, level, lean, most, prior) for prior in priors)
+        sure, plain = (
+            profile(logs_at, weight, level, lean, most, prior, calibrate_all_over)
+            for prior in priors
+        )
         return Contamination(sure.value, min(sure.low, plain.low), max(sure.high, plain.high))
 
     def _lean(self, predictive: ClassPredictive) -> FloatArray:
@@ -551,5 +557,5 @@ def _confusion(
     evidence = np.log(good + wrong.sum(axis=1) + TINY) @ weight
     log_ratio = np.log(np.where(off > 0, confusion, 1.0) * (classes - 1) ** off)
     prior = _PSEUDO_WRONG * float(np.sum(uniform * log_ratio))
-    spread = -0.5 * (np.log(temperature) / FACTOR_SPREAD) ** 2
+    spread = -0.5 * (np.log(temperature) / _SPREAD) ** 2
     return float(evidence + prior + spread), confusion
