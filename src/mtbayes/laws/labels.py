@@ -371,7 +371,7 @@ class WrongLabels:
         value = found[0].value
         below = 0.0 if surprise.clean > 1 - level else value - np.hypot(value - low, surprise.most)
         if Telling.of(predictive, y, weight).z < ndtri(level):
-            # These rows alone show nothing: many labels may be wrong, or none, or as many as before.
+            # These rows alone show nothing: many labels may be wrong, none, or as many as before.
             below, value = 0.0, min(value, self.epsilon)
         return Contamination(value, max(float(below), 0.0), float(high))
 
