@@ -16,10 +16,11 @@ import numpy as np
 import scipy.special
 from jax.scipy.special import entr
 from scipy.special import entr as entr_double
-from scipy.special import log_softmax, logsumexp, ndtr, ndtri, softmax
+from scipy.special import logsumexp, ndtr, ndtri
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
+from mtbayes.maths.softmax import log_softmax, softmax
 from mtbayes.maths.tlog import namespace
 from mtbayes.types import Array, FloatArray
 

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
-from scipy.special import entr, expit, log_expit, log_softmax, logit, logsumexp
+from scipy.special import entr, expit, log_expit, logit, logsumexp
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import FACTOR_SPREAD
 from mtbayes.laws.quality import Heard, Quality
 from mtbayes.laws.skill import Skill, learned
+from mtbayes.maths.softmax import log_softmax
 from mtbayes.types import Array, FloatArray
 
 _ROUNDS = 100

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_ndtr, softmax
+from scipy.special import expit, log_ndtr
 
 from mtbayes.laws.estimation import TINY, Prior, near_one
 from mtbayes.predictives import ClassPredictive
@@ -36,12 +35,16 @@ def sureness(predictive: ClassPredictive, weight: Array, spread: float) -> Prior
     some = np.random.default_rng(0).permutation(len(log_probs))[:_SURE_ROWS]
     shares = np.log(np.average(np.exp(log_probs), axis=0, weights=weight) + TINY)
     told = log_probs[some] - shares
-    quantile = partial(np.quantile, q=_SUREST, weights=weight[some], method="inverted_cdf")
+    counted = weight[some]
     anything = (1 - _SURE_TABLES) * classes / max(classes - 1, 1)
 
     def prior(log_temperature: float) -> float:
-        top = softmax(shares + told / np.exp(log_temperature), axis=1).max(axis=1)
-        doubt = 1 - float(quantile(top))
+        logs = shares + told / np.exp(log_temperature)
+        # The largest of each row's probabilities, and their quantile of counted rows.
+        top = 1 / np.exp(logs - logs.max(axis=1, keepdims=True)).sum(axis=1)
+        order = np.argsort(top)
+        below = np.cumsum(counted[order])
+        doubt = 1 - float(top[order[np.searchsorted(below / below[-1], _SUREST)]])
         sure = _SURE_TABLES * np.exp(-doubt / _SURE_DOUBT) / _SURE_DOUBT
         return near_one(log_temperature, spread) + float(np.log(sure + anything))
 

@@ -16,7 +16,7 @@ from mtbayes.types import Array, FloatArray
 
 TINY = 1e-300
 FACTOR_SPREAD = 0.5  # of the log of a calibrating factor, before any row is seen
-_LOOKS, _STEP = np.linspace(-3.0, 2.0, 11, retstep=True)  # at logs of a factor, all over
+_LOOKS, _STEP = np.linspace(-3.0, 2.0, 8, retstep=True)  # at logs of a factor, all over
 SLOPE_SPREAD = 3.0  # of the log odds of a wrong row between no doubt and all doubt, likewise
 _STEPS = 100  # of Newton's, at most
 _EM_STEPS = 10  # before Newton's

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
-from scipy.special import entr, expit, log_softmax, logit, logsumexp, ndtri, softmax
+from scipy.special import entr, expit, logit, logsumexp, ndtri
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.beliefs import Telling, sureness
@@ -28,6 +28,7 @@ from mtbayes.laws.estimation import (
     profile,
 )
 from mtbayes.laws.surprise import Surprise
+from mtbayes.maths.softmax import log_softmax, softmax
 from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Array, FloatArray
 
@@ -470,7 +471,7 @@ def _doubt(predictive: ClassPredictive) -> FloatArray:
 
 
 def _tempered(log_probs: FloatArray, temperature: float) -> FloatArray:
-    return np.asarray(softmax(log_probs / temperature, axis=1))
+    return softmax(log_probs / temperature, axis=1)
 
 
 def _joint(
