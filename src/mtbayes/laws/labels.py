@@ -46,7 +46,7 @@ _ANSWERS = 5_000_000  # probabilities of rows and classes, of which a law is tol
 # Of the log temperature, before any row is seen. A learner is calibrated to the labels that it was
 # given: beside a share of .4 of wrong ones, two classes of clean ones ask for a temperature of .1.
 _SPREAD = 1.0
-_POOL_SPREAD = 0.5  # of what was calibrated before
+_POOL_SPREAD = 0.25  # of what was calibrated before
 _FAR = np.linspace(-3.0, 2.0, 31)  # log temperatures to look at beside those near the best
 _CHANCE = 0.005  # of a temperature, below which it is not heard
 _SHOWN = 0.9  # confidence that a predictive tells something, for labels to be called wrong
