@@ -5,10 +5,11 @@
 Ours is the estimator with nothing set (for CIFAR-10 the paper's network: its rows are images). The
 deep ensemble has ten networks with the layers and units of ours, trained on the log loss by the
 same steps as a network of ours that is fitted alone; of three weights of its prior, none among
-them, the one with the lowest loss of a tenth of the dirty training rows is taken. A share ε of the training labels is
-flipped to any other class, or of the targets replaced uniformly over their range; test rows are
-clean. NLL of housing is in units of y. Data are read from MTBAYES_DATA. A run that was stopped goes
-on from defaults.csv; remove it after a change of the estimators. Writes defaults.csv, defaults.md.
+them, the one with the lowest loss of a tenth of the dirty training rows is taken. A share ε of the
+training labels is flipped to any other class, or of the targets replaced uniformly over their
+range; test rows are clean. NLL of housing is in units of y. Data are read from MTBAYES_DATA. A run
+that was stopped goes on from defaults.csv; remove it after a change of the estimators. Writes
+defaults.csv, defaults.md.
 """
 
 import csv
