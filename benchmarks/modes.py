@@ -143,6 +143,7 @@ def main(
     epochs: Annotated[int, typer.Option(help="Passes over images.")] = 20,
     steps: Annotated[int, typer.Option(help="Steps of 128 rows over tables.")] = 1500,
     eps: Annotated[float, typer.Option(help="Share of wrong labels.")] = 0.3,
+    method: Annotated[list[str] | None, typer.Option(help="A family; may be repeated.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table.")] = Path("results/modes"),
 ) -> None:
     file = out / "modes.csv"
@@ -152,10 +153,10 @@ def main(
     for name in only or ("mnist", "emnist47", "cifar10_10k", *TABLES):
         data = drawn(name, rows, eps)
         passes = max(1, round(steps / -(-len(data[0]) // 128))) if name in TABLES else epochs
-        for label, how in METHODS.items():
+        for label in method or METHODS:
             if (name, eps, label) in done:
                 continue
-            found = measured(data, *how, passes)
+            found = measured(data, *METHODS[label], passes)
             lines.append({"data": name, "eps": eps, "method": label, **found})
             with atomic(file) as temporary, temporary.open("w", newline="") as sheet:
                 writer = csv.DictWriter(sheet, COLUMNS)
