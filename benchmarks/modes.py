@@ -37,6 +37,7 @@ from mtbayes.networks import cifar_cnn, mlp
 from mtbayes.posteriors import Rank1
 
 K, T, BETA, WIDTH = 10, 0.7, 50.0, 1.0
+NARROW = 0.3  # a prior so much narrower is what beta by its square is for points
 TABLES = ("heart", "tic_tac_toe", "segment", "led7digit", "contraceptive", "phoneme")
 COLUMNS = ("data", "eps", "method", "accuracy", "nll", "ms", "seconds")
 console = Console(width=110)
@@ -63,6 +64,8 @@ METHODS = {
     "points, joint": (Particles(K), Criterion(K, T, K * BETA)),
     "points, half and half": (Particles(K), Blend(K, T, K * BETA)),
     "shared weights, own": (Rank1(K), Criterion(1, T, BETA)),
+    "points, own, narrow prior": (Particles(K), Criterion(1, T, NARROW**2 * BETA)),
+    "shared weights, narrow prior": (Rank1(K), Criterion(1, T, NARROW**2 * BETA)),
 }
 
 
