@@ -2,11 +2,12 @@
 
     .venv/bin/python benchmarks/modes.py [--only DATASET] [--rows N] [--epochs K] [--out DIR]
 
-A share ε of the training labels is flipped to any other class, test rows stay clean. All have ten
-members a step, the same steps, t and prior, so that accuracy and NLL are at equal steps; `ms` is
-the time of one of them.
-NLL is at the temperature that is best for the test rows: what a law of wrong labels would choose.
-Images are read from MTBAYES_DATA, tables from its folder `tables`. Writes modes.csv.
+A share ε of the training labels is flipped to any other class, test rows stay clean. All have the
+same steps, t and prior, so that accuracy and NLL are at equal steps, and ten members in each but
+for fewer points; `ms` is the time of a step. NLL is at the temperature that is best for the test
+rows: what a law of wrong labels would choose.
+Images are read from MTBAYES_DATA, tables from its folder `tables`. A run that was stopped goes on
+from modes.csv; remove it to begin anew, with other rows or steps too. Writes modes.csv.
 """
 
 import csv
@@ -36,6 +37,7 @@ from mtbayes.networks import cifar_cnn, mlp
 from mtbayes.posteriors import Rank1
 
 K, T, BETA, WIDTH = 10, 0.7, 50.0, 1.0
+NARROW = 0.3  # a prior so much narrower is what beta by its square is for points
 TABLES = ("heart", "tic_tac_toe", "segment", "led7digit", "contraceptive", "phoneme")
 COLUMNS = ("data", "eps", "method", "accuracy", "nll", "ms", "seconds")
 console = Console(width=110)
@@ -55,10 +57,15 @@ class Blend(Criterion):
 METHODS = {
     "one mean field, m=10": (mean_field(), Criterion(K, T, K * BETA)),
     "Gaussians, own": (Mixture(K), Criterion(1, T, BETA)),
+    "one point": (Particles(1), Criterion(1, T, BETA)),
+    "two points, own": (Particles(2), Criterion(1, T, BETA)),
+    "five points, own": (Particles(5), Criterion(1, T, BETA)),
     "points, own": (Particles(K), Criterion(1, T, BETA)),
     "points, joint": (Particles(K), Criterion(K, T, K * BETA)),
     "points, half and half": (Particles(K), Blend(K, T, K * BETA)),
     "shared weights, own": (Rank1(K), Criterion(1, T, BETA)),
+    "points, own, narrow prior": (Particles(K), Criterion(1, T, NARROW**2 * BETA)),
+    "shared weights, narrow prior": (Rank1(K), Criterion(1, T, NARROW**2 * BETA)),
 }
 
 
@@ -115,41 +122,50 @@ def measured(data, posterior, criterion, epochs: int) -> dict:
     }
 
 
+def drawn(name: str, rows: int, eps: float):
+    """Rows in a network's units with wrong labels among them, and clean rows for a test."""
+    x, y, *test = (table if name in TABLES else images)(name, rows)
+    features = Features.of(x)
+    dirty = flip_labels(y, eps, seed=0).data.astype(np.int32)
+    return features.apply(x), dirty, features.apply(test[0]), test[1]
+
+
+def shown(lines: list[dict]) -> Table:
+    found = Table()
+    for heading in COLUMNS:
+        found.add_column(heading)
+    for line in lines:
+        numbers = (f"{float(line[key]):.3f}" for key in COLUMNS[3:])
+        found.add_row(line["data"], str(line["eps"]), line["method"], *numbers)
+    return found
+
+
 def main(
     only: Annotated[list[str] | None, typer.Option(help="A data set; may be repeated.")] = None,
     rows: Annotated[int, typer.Option(help="Training rows of images, at most.")] = 10_000,
-    epochs: Annotated[int, typer.Option(help="Passes over images; tables make 1500 steps.")] = 20,
+    epochs: Annotated[int, typer.Option(help="Passes over images.")] = 20,
+    steps: Annotated[int, typer.Option(help="Steps of 128 rows over tables.")] = 1500,
     eps: Annotated[float, typer.Option(help="Share of wrong labels.")] = 0.3,
+    method: Annotated[list[str] | None, typer.Option(help="A family; may be repeated.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table.")] = Path("results/modes"),
 ) -> None:
-    lines = []
+    file = out / "modes.csv"
+    lines = list(csv.DictReader(file.open())) if file.exists() else []
+    done = {(line["data"], float(line["eps"]), line["method"]) for line in lines}
+    out.mkdir(parents=True, exist_ok=True)
     for name in only or ("mnist", "emnist47", "cifar10_10k", *TABLES):
-        x, y, *test = (table if name in TABLES else images)(name, rows)
-        features = Features.of(x) if x.ndim == 2 else None
-        x, x_test = ((features.apply(v) if features else (v - 0.47) / 0.25) for v in (x, test[0]))
-        dirty = flip_labels(y, eps, seed=0).data.astype(np.int32)
-        data = x, dirty, x_test, test[1]
-        steps = -(-len(x) // 128)
-        passes = max(1, round(1500 / steps)) if name in TABLES else epochs
-        shown = Table(title=f"{name}: {len(x)} rows, {eps:.0%} wrong, {passes} epochs")
-        for heading in ("method", "accuracy", "NLL", "ms a step", "seconds"):
-            shown.add_column(heading)
-        for label, (posterior, criterion) in METHODS.items():
-            found = measured(data, posterior, criterion, passes)
+        data = drawn(name, rows, eps)
+        passes = max(1, round(steps / -(-len(data[0]) // 128))) if name in TABLES else epochs
+        for label in method or METHODS:
+            if (name, eps, label) in done:
+                continue
+            found = measured(data, *METHODS[label], passes)
             lines.append({"data": name, "eps": eps, "method": label, **found})
-            shown.add_row(
-                label,
-                f"{found['accuracy']:.1%}",
-                f"{found['nll']:.3f}",
-                f"{found['ms']:.2f}",
-                f"{found['seconds']:.1f}",
-            )
-        console.print(shown)
-        out.mkdir(parents=True, exist_ok=True)
-        with atomic(out / "modes.csv") as temporary, temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(lines)
+            with atomic(file) as temporary, temporary.open("w", newline="") as sheet:
+                writer = csv.DictWriter(sheet, COLUMNS)
+                writer.writeheader()
+                writer.writerows(lines)
+        console.print(shown([line for line in lines if line["data"] == name]))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,16 @@ def test_settings_that_are_left_to_us():
     assert {e.beta for e in learners(RobustRegressor())} == {500.0}
 
 
+def test_networks_of_images_have_one_prior():
+    def widths(**given):
+        model = RobustClassifier(network="cnn", **given)
+        [option] = model._options((100, 8, 8, 1), np.arange(3))
+        return [each.width for each in (option.learner, *option.others)]
+
+    assert widths() == [0.3]
+    assert widths(beta=7.0) == [1.0]  # what beta is relative to
+
+
 @pytest.mark.parametrize(
     ("m", "modes", "k"), [(1, 10, 10), (3, 10, 9), (4, 10, 8), (7, 10, 7), (20, 10, 10), (5, 1, 1)]
 )

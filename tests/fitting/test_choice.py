@@ -5,9 +5,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from mtbayes.fitting.choice import Candidate, Option, View, choose, compared, folds
-from mtbayes.laws import WrongTargets
+from mtbayes.laws import WrongLabels, WrongTargets
 from mtbayes.learners import Place
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.likelihoods import Gaussian
@@ -15,6 +16,7 @@ from mtbayes.maths import draws
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import mean_field
+from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Rows
 
 KEY = jax.random.key(3)
@@ -227,3 +229,32 @@ def test_many_rows_are_compared_on_two_folds_and_all_are_judged():
     # A fold has 8 epochs at the middle t, then 2 for each candidate that it compares.
     assert len(heard) == 2 * (8 + 2 * 2) + 3 * (8 + 2)
     assert heard[-1] == pytest.approx(1)
+
+
+def test_few_members_are_judged_as_many_would_be():
+    """Noisy members that know more are behind in pairs and ahead in tens: halves foretell it."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=4000)
+
+    def members(signal, noise):
+        common, own = rng.normal(size=(len(y), 5)), rng.normal(size=(10, len(y), 5))
+        logits = signal * np.eye(5)[y] + common + noise * own
+        return np.exp(logits - logsumexp(logits, axis=2, keepdims=True))
+
+    def said(probs):
+        return ClassPredictive(np.log(probs.mean(axis=0)), np.zeros(len(y)))
+
+    rows = Rows(None, y, np.ones(len(y)))
+    found = {"two": [], "many": [], "ten": []}
+    for probs in (members(2.0, 1.2), members(1.6, 0.2)):
+        law = WrongLabels.fit(said(probs[:2]), y, rows.weight)
+        halves = [said(probs[:1]), said(probs[1:2])]
+        few = View.of_many(law, said(probs[:2]), [], rows)
+        np.testing.assert_array_equal(few.good, View.of(law, said(probs[:2]), y).good)
+        ten = WrongLabels.fit(said(probs), y, rows.weight)
+        found["two"].append(few.good.mean())
+        found["many"].append(View.of_many(law, said(probs[:2]), halves, rows).good.mean())
+        found["ten"].append(View.of(ten, said(probs), y).good.mean())
+    assert found["two"][0] < found["two"][1]
+    assert found["many"][0] > found["many"][1]
+    assert found["ten"][0] > found["ten"][1]

@@ -142,7 +142,8 @@ def test_m_need_not_divide_modes_of_their_own():
 def test_a_checkpoint_of_another_number_of_modes_is_refused(tmp_path):
     options = {"key": KEY, "epochs": 1, "checkpoint": tmp_path / "c"}
     fit(NET, X, Y, Criterion(1, 0.7), posterior=Particles(2), **options)
-    with pytest.raises(InvalidInput, match="checkpoint must belong to this fit"):
+    told = r"must belong to this fit.*\(components=2\).*now .*\(components=3\).*delete it"
+    with pytest.raises(InvalidInput, match=told):
         fit(NET, X, Y, Criterion(1, 0.7), posterior=Particles(3), **options)
 
 

@@ -36,6 +36,8 @@ LEAVES = (1, 4)
 """Rows in a leaf, at least, of forests to choose from."""
 WIDTHS = (1.0, 0.3)
 """Of the prior of a network's weights, to choose from."""
+IMAGE_WIDTHS = WIDTHS[1:]
+"""The same for images, whose networks are dear: the wider was no better, or worse."""
 LINEAR_WIDTHS = (*WIDTHS, 0.15)
 """The same without hidden units, where hundreds of columns say a little each, as those of text."""
 LAST = 0.2
@@ -112,7 +114,7 @@ class TriesLearners(Robust):
             return [Option(Wrapped(self.learner, classes), path)]
         if self._takes_images():
             own = self._model(tuple(columns), labels)
-            return [self._points(own, self.modes, path, WIDTHS, 1.0, LAST)]
+            return [self._points(own, self.modes, path, IMAGE_WIDTHS, 1.0, LAST)]
         leaves = [ForestLearner("extra trees", classes, *each) for each in EXTRA_TREES]
         others = () if classes else (BoostingLearner(0, absolute=True),)
         boosting = Option(BoostingLearner(classes), few, others)
@@ -143,7 +145,7 @@ class TriesLearners(Robust):
         last: float = 0.0,
     ) -> Option:
         """Points of a network, each on its own and with little training, under several priors."""
-        widths = widths if is_auto(self.beta) else widths[:1]
+        widths = widths if is_auto(self.beta) else WIDTHS[:1]
         first, *others = (
             replace(self._by_gradients(model, Particles(modes), 1, width), effort=effort, last=last)
             for width in widths

@@ -148,17 +148,20 @@ def best_of(
     candidates: Sequence[Candidate],
     unseen: Sequence[Any],
     alone: Sequence[Law] | None = None,
+    halves: Sequence[Sequence[Any]] | None = None,
 ) -> tuple[int, list[dict[str, Any]]]:
     """The place of the candidate to take, by the predictives of rows that no fit had seen.
 
     alone: laws fitted beside each of them, where they are known
+    halves: of each, what halves of its members say, if it is to be judged as many would be
     """
     if rows.trusted is not None:
         unseen = [beside_trust(p, rows.trusted) for p in unseen]
     alone = alone or [law.fit(p, rows.y, rows.weight) for p in unseen]
     explained = [each.score(p, rows.y) @ rows.weight for each, p in zip(alone, unseen, strict=True)]
     laws = alone[int(np.argmax(explained))].beside_all(unseen, rows.y, rows.weight, alone)
-    views = [View.of(each, p, rows.y) for each, p in zip(laws, unseen, strict=True)]
+    parts = halves or [()] * len(unseen)
+    views = [View.of_many(*each, rows) for each in zip(laws, unseen, parts, strict=True)]
 
     def dirty(i: int) -> bool:
         found = laws[i].contamination(unseen[i], rows.y, rows.weight, LEVEL)
@@ -184,6 +187,28 @@ class View(NamedTuple):
         return cls(
             law, law.score(unseen, y), law.good(unseen, y), law.outlier_probability(unseen, y)
         )
+
+    @classmethod
+    def of_many(cls, law: Law, unseen: Any, halves: Sequence[Any], rows: Rows) -> View:
+        """The same as many more members would see them, if halves of these members are known.
+
+        Means of many members forgive what a few do not: that each has learned some rows by heart,
+        and another one others. What is smooth in a mean of k is a + b/k to first order.
+        """
+        own = cls.of(law, unseen, rows.y)
+        if not len(halves):
+            return own
+        laws = [law.beside_all([half], rows.y, rows.weight)[0] for half in halves]
+        parts = [cls.of(each, p, rows.y) for each, p in zip(laws, halves, strict=True)]
+
+        def far(name: str) -> FloatArray:
+            one, two = (
+                np.mean([np.maximum(getattr(view, name), _LOWEST) for view in some], axis=0)
+                for some in (parts, [own])
+            )
+            return np.asarray(2 * two - one)
+
+        return own._replace(explained=far("explained"), good=far("good"))
 
 
 def compared(

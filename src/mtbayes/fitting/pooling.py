@@ -54,24 +54,38 @@ class Pooled(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A crossing, the law that is fitted beside it, and the log probability of each row by both."""
+    """A crossing, the law that is fitted beside it, and rows as both see them.
+
+    halves: what halves of its members say, where it is judged as many would be
+    """
 
     crossing: Crossing
     law: Any
-    score: FloatArray
+    halves: list[Any]
+    view: View
 
     @classmethod
-    def of(cls, crossing: Crossing, law: type[Law], rows: Rows) -> _Seen:
+    def of(cls, crossing: Crossing, law: type[Law], rows: Rows, many: bool = False) -> _Seen:
         """By rows that its members have not seen."""
         crossing = crossing._replace(unseen=beside_trust(crossing.unseen, rows.trusted))
         own = law.fit(crossing.unseen, rows.y, rows.weight)
-        return cls(crossing, own, own.score(crossing.unseen, rows.y))
+        halves = _halves(crossing, rows) if many else []
+        return cls(crossing, own, halves, View.of_many(own, crossing.unseen, halves, rows))
+
+    @property
+    def score(self) -> FloatArray:
+        """Log probability of each row."""
+        return self.view.explained
 
     def of_new(self, rows: Rows) -> Law:
         """The law of new rows: of each all members speak, and not those of a fold alone."""
-        halves = [beside_trust(each, rows.trusted) for each in self.crossing.halves()]
+        halves = self.halves or _halves(self.crossing, rows)
         more: Law = self.law.of_more(halves, rows.y, rows.weight) if halves else self.law
         return more
+
+
+def _halves(crossing: Crossing, rows: Rows) -> list[Any]:
+    return [beside_trust(each, rows.trusted) for each in crossing.halves()]
 
 
 class _Line(NamedTuple):
@@ -82,6 +96,8 @@ class _Line(NamedTuple):
     seen: list[_Seen]
     first_inner: FloatArray | None
     """`Crossing.inner` at the first t, of the setting that was taken or of another."""
+    many: bool
+    """Whether its few members that have not seen a row are judged as many would be."""
 
     @property
     def inner(self) -> FloatArray | None:
@@ -97,6 +113,7 @@ class _Line(NamedTuple):
             [Candidate(self.learner, seen.crossing.t) for seen in self.seen],
             [seen.crossing.unseen for seen in self.seen],
             [seen.law for seen in self.seen],
+            [seen.halves for seen in self.seen],
         )
         return self.seen[found]
 
@@ -104,15 +121,19 @@ class _Line(NamedTuple):
 def pool(
     options: Sequence[Option], rows: Rows, law: type[Law], key: Array, place: Place = Place()
 ) -> Pooled:
-    """Fit, compare and mix all options; rows are as the learners take them."""
-    order = np.random.default_rng(seed_of(key)).permutation(len(rows.y))
-    fold = dealt(order, rows.y)
+    """Fit, compare and mix all options; rows are as the learners take them.
+
+    One that speaks alone is judged as all its members will speak of new rows, and not as the few do
+    that left a row out; beside others, what all of them say of a row is what compares.
+    """
+    many = len(options) == 1
+    fold = dealt(np.random.default_rng(seed_of(key)).permutation(len(rows.y)), rows.y)
     place, end = place.part(0.0, 1 - _END), place.part(1 - _END, _END)
     begin = _FIRST if any(_rest(option.path) for option in options) else 1.0
     first = place.part(0.0, begin)
 
     def set_of(i: int) -> Callable[[Place], _Line]:
-        return lambda here: _set(options[i], rows, fold, law, draws.child(key, 1 + i), here)
+        return lambda here: _set(options[i], rows, fold, law, draws.child(key, 1 + i), here, many)
 
     threaded = [option.learner.threaded for option in options]
     lines = _at_once([set_of(i) for i in range(len(options))], threaded, first)
@@ -132,8 +153,8 @@ def pool(
     # One table whose rows compare: all are scored by the rows that look good to the clearest.
     every = [(line, seen) for line in lines for seen in line.seen]
     candidates = [Candidate(line.learner, seen.crossing.t) for line, seen in every]
-    views = [View.of(seen.law, seen.crossing.unseen, rows.y) for _, seen in every]
-    views.append(View.of(known, unseen, rows.y))
+    views = [seen.view for _, seen in every]
+    views.append(found[0].view._replace(law=known) if many else View.of(known, unseen, rows.y))
     _, table = compared([*candidates, whole], views, rows.weight, lambda _: True)
     ends = [end.part(i / len(taken), 1 / len(taken)) for i in range(len(taken))]
     return Pooled(
@@ -148,7 +169,7 @@ def pool(
 
 
 def _set(
-    option: Option, rows: Rows, fold: Array, law: type[Law], key: Array, place: Place
+    option: Option, rows: Rows, fold: Array, law: type[Law], key: Array, place: Place, many: bool
 ) -> _Line:
     """An option in the one of its settings that explains unseen rows best at t = 1."""
     settings = (option.learner, *option.others)
@@ -156,11 +177,11 @@ def _set(
     for i, learner in enumerate(settings):
         here = place.part(i / len(settings), 1 / len(settings))._replace(prefix=f"{i}-")
         crossing = learner.crossed(rows, fold, FIRST, key, place=here)
-        found.append(_Seen.of(crossing, law, rows))
+        found.append(_Seen.of(crossing, law, rows, many))
     best = int(np.argmax([seen.score @ rows.weight for seen in found]))
     known = [seen.crossing.inner for seen in (found[best], *found)]
     inner = next((each for each in known if each is not None), None)
-    return _Line(settings[best], option.path, [found[best]], inner)
+    return _Line(settings[best], option.path, [found[best]], inner, many)
 
 
 def _rest(path: tuple[float, ...]) -> tuple[float, ...]:
@@ -211,7 +232,7 @@ def _go_down(
     rest = _rest(line.path)
     for j, t in enumerate(rest):
         crossing = line.seen[0].crossing.more(t, inner, place.part(j / len(rest), 1 / len(rest)))
-        line.seen.append(_Seen.of(crossing, law, rows))
+        line.seen.append(_Seen.of(crossing, law, rows, line.many))
     if FIRST not in line.path:
         del line.seen[0]
 
