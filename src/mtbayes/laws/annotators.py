@@ -32,6 +32,7 @@ _BLIND = 0.03  # share of suggestions that the features do not foresee
 _FEW_HARD = (0.1, 0.1, 0.02)  # share of hard rows, and how strongly it and a slope of 0 are held
 _SLIP = 0.05  # share of labels, at most, that nobody's skill explains: no label settles a row
 _LURED = (3.0, 5.0)  # labels that follow the suggestion, of how many, seen before any
+_MOST_LURED = 0.5  # share of them: if most did, people who agree would bear witness against it
 
 
 @storable
@@ -285,7 +286,7 @@ def _improved(
         own = own - followed
         hard = truth.hard.sum(axis=1)
         seen, of = _LURED
-        lured = float((followed.sum() + seen) / (hard[votes.row].sum() + of))
+        lured = min(_MOST_LURED, float((followed.sum() + seen) / (hard[votes.row].sum() + of)))
         level, slope = _leaning(hard, doubt - law.centre, level, slope)
     counts = (votes.by_answer @ own).reshape(votes.people, votes.classes, votes.classes)
     skill, cost = learned(np.maximum(counts.transpose(0, 2, 1), 0.0), early=early)
