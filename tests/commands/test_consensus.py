@@ -169,6 +169,14 @@ def test_bad_options_are_told(files, monkeypatch, words, told):
             [["r0", "p0", "no"], ["r1", "p0", "yes"]],
             "every row of plain.csv must have a label, got 148 of 150 without one, the first in",
         ),
+        (
+            [["r0", "p0", "no"], ["r1", "", "yes"]],
+            "'who' must say who gave each label, got none for 'yes' in line 3 of bad.csv. Name",
+        ),
+        (
+            [["r0", "p0", "no"], ["r1", "p1", ""]],
+            "every annotator must have given a label, got none by 'p1'. Leave such lines out of",
+        ),
     ],
 )
 def test_bad_long_files_are_told(files, monkeypatch, entries, told):
@@ -185,11 +193,37 @@ def test_label_of_one_person_and_idle_person_are_told(files, monkeypatch):
     rows[0][3] = "nno"
     write(files["folder"] / "odd.csv", ["id", "x", "z", "p0", "p1", "p2", "p3"], rows)
     odd = run("consensus", "odd.csv", "--annotators", "p0,p1,p2", "--force", *QUICK)
-    assert "got 'nno', which 'p0' alone uses" in " ".join(odd.output.split())
+    told = "got 'nno', which 'p0' alone uses. Correct it, or name all labels in --classes a,b,c"
+    assert told in " ".join(odd.output.split())
     idle = run("consensus", "odd.csv", "--annotators", "p*", "--force", *QUICK)
     assert "every annotator must have given a label, got none by 'p3'" in " ".join(
         idle.output.split()
     )
+
+
+def test_whole_numbers_are_one_label_however_they_were_saved(files, monkeypatch):
+    monkeypatch.chdir(files["folder"])
+    spelled = {"p0": {"no": "0", "yes": "1"}, "p1": {"no": "0.0", "yes": "1.0"}}
+    head, rows = ["id", "x", "z", "p0", "p1"], read(files["wide"])
+    kept = [
+        [*(row[k] for k in head[:3]), *(spelled[p].get(row[p], "") for p in spelled)]
+        for row in rows
+        if row["p0"]
+    ]
+    write(files["folder"] / "codes.csv", head, kept)
+    result = run("consensus", "codes.csv", "--annotators", "p0,p1", "--force", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "Task: tell 2 classes of 'consensus' apart (0, 1)" in result.output
+    assert {row["consensus"] for row in read(files["folder"] / "codes-consensus.csv")} == {"0", "1"}
+
+
+def test_screen_tells_the_most_frequent_confusion_alone(found):
+    said, _, people = found
+    first, second = people[-1]["confuses"].split("; ")
+    told = " ".join(said.split())
+    assert first.split()[0] in told
+    assert told.count(" where ") == len(people)
+    assert second
 
 
 @pytest.mark.slow

@@ -88,6 +88,27 @@ def test_same_label_twice_is_one():
             lambda: Annotations.long([0], ["x"], ["a"], index=[0, 0]),
             r"index must name each row once, got 0 twice",
         ),
+        (
+            lambda: Annotations.long([0, 0], ["x", None], ["a", "a"]),
+            r"annotator must say who gave each label, got None for row 0. Name the person",
+        ),
+        (
+            lambda: Annotations.long([0, 1], ["x", float("nan")], ["a", "a"]),
+            r"annotator must say who gave each label, got nan for row 1. Name the person",
+        ),
+        (
+            lambda: Annotations.wide(pd.DataFrame([["a", "b"]], columns=["x", "x"])),
+            r"each column must be another person's, got 'x' twice. Rename one of them",
+        ),
+        (
+            lambda: Annotations.wide(np.array([["a", "b"]]), names=["x", "x"]),
+            r"each column must be another person's, got 'x' twice. Rename one of them",
+        ),
+        (
+            lambda: Annotations.wide({"x": ["a", "b"], "y": ["a"]}),
+            r"columns must be equally long, got 2 by 'x' and 1 by 'y'. Put None",
+        ),
+        (lambda: Annotations.wide(pd.Series(["a"])), "annotations must be rows by people, got an"),
         (lambda: Annotations.wide({"x": [None]}), "annotations must hold labels, got none"),
         (lambda: Annotations.wide(np.zeros(3)), "annotations must be rows by people, got an array"),
         (lambda: Annotations.wide(np.zeros((3, 2)), ["x"]), "names must name each of 2 columns"),

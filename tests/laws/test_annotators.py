@@ -75,6 +75,29 @@ def test_hard_rows_are_found_where_there_are_some_and_not_elsewhere():
     assert Annotators.fit(log_probs, votes).lured == 0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_people_who_err_together_do_not_outvote_the_features(seed):
+    votes, truth, log_probs = hard_rows_of_two(np.random.default_rng(seed))
+    law = Annotators.fit(log_probs, votes)
+    assert 0.4 < law.lured <= 0.5  # .55 in truth
+    found = right(law.truth(log_probs, votes).probs, truth)
+    assert found > right(log_probs, truth) - 0.01 > right(votes.counts, truth)
+
+
+def hard_rows_of_two(rng, n=400):
+    """Three people are right in 60 to 95 %; in a quarter of the rows more than half of the labels
+    are wrong, whoever gives them."""
+    truth = rng.integers(2, size=n)
+    score = 1.7 * rng.normal(1.7 * (2 * truth - 1), 1)
+    log_probs = -np.logaddexp(0, np.stack([score, -score], axis=1))
+    doubt = -log_probs[np.arange(n), truth]
+    share = np.where((doubt > np.quantile(doubt, 0.75))[:, None], 0.45, 1.0)
+    good = rng.random((n, 3)) < share * rng.uniform(0.6, 0.95, 3)
+    row, who = np.divmod(np.arange(3 * n), 3)
+    label = np.where(good, truth[:, None], 1 - truth[:, None]).ravel()
+    return Votes(row, who, label, n, 3, 2), truth, log_probs
+
+
 def test_hard_rows_make_less_sure():
     votes, _, log_probs = crowd([0.9, 0.85, 0.8, 0.75], 4, n=800, hard=0.3)
     law = Annotators.fit(log_probs, votes)

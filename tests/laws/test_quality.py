@@ -61,7 +61,9 @@ def test_a_label_is_judged_by_what_is_known_without_it(hard):
         own = truth.probs[row] - law.lured * truth.hard[row]
         skill = law.skill.mean[who]
         wrong = sum(own[z] * skill[z, label] / (1 - skill[z, z]) for z in range(4) if z != label)
-        anyhow = truth.hard[row].sum() * law.lured * law.suggestion(log_probs)[row, label]
+        suggested = law.suggestion(log_probs)[row]
+        mistaken = np.where(np.arange(4) == label, 0, suggested[label] / (1 - suggested))
+        anyhow = law.lured * truth.hard[row] @ mistaken
         found = np.array([heard.right[k], heard.wrong[k], np.broadcast_to(heard.anyhow, 900)[k]])
         expected = np.array([own[label], wrong, anyhow])
         assert found / found.sum() == pytest.approx(expected / expected.sum(), abs=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -24,6 +25,7 @@ from mtbayes.tables.model import Settings, TableModel, TableRows, mark
 CONSENSUS = "consensus"
 """What the target is called where nobody names it."""
 _LONG = ("annotator", "label")
+_WHOLE = re.compile(r"(0|-?[1-9]\d*)(\.0+)?")  # a whole number, however it was saved
 
 
 class People(NamedTuple):
@@ -97,9 +99,12 @@ def learn_people(
         )
     table = source.table()
     entries, gone = _said(source, table, people)
+    entries = _spelled(entries)
     _check_labelled(source, table.num_rows, entries)
     schema, rows = _coded(screen, source, table.drop_columns(gone), entries, target, task)
     given = _annotations(schema, entries, table.num_rows, people)
+    if schema.task == "classes":
+        given.check_labels("--classes a,b,c")
     screen.line(aloud(schema, given.value, guessed=task is None))
     estimator = settings.estimator(schema.task, verbose=screen.bars)
     estimator.fit(rows.x, given, checkpoint=done.folder)
@@ -139,10 +144,7 @@ def _said(source: Source, table: Any, people: People) -> tuple[list[Entry], list
         found = {name: _wide(table, name) for name in names}
         idle = next((name for name in names if not found[name]), None)
         if idle is not None:
-            raise InvalidInput(
-                f"every annotator must have given a label, got none by {idle!r}. Leave such "
-                "columns out of --annotators."
-            )
+            raise _idle(idle, "columns out of --annotators")
         return [entry for name in names for entry in found[name]], names
     return _long(source, table, people.annotations, str(people.row)), []
 
@@ -194,7 +196,12 @@ def _long(source: Source, table: Any, path: Path, row: str) -> list[Entry]:
         )
     found: dict[tuple[int, str], str] = {}
     for i, (name, person, text) in enumerate(zip(*columns, strict=True)):
-        if person is None or text is None:
+        if person is None and text is not None:
+            raise InvalidInput(
+                f"{who!r} must say who gave each label, got none for {text!r} in {other.where(i)} "
+                f"of {path}. Name the person, or drop such labels."
+            )
+        if text is None:
             continue
         if name not in places:
             raise InvalidInput(
@@ -207,7 +214,28 @@ def _long(source: Source, table: Any, path: Path, row: str) -> list[Entry]:
                 f"{row!r} {name!r} must have one label by one person, got {found[key]!r} and "
                 f"{text!r} by {person!r} in {other.where(i)} of {path}. Keep one of them."
             )
+    busy = {person for _, person in found}
+    idle = next((v for v in columns[1] if v is not None and v not in busy), None)
+    if idle is not None:
+        raise _idle(idle, f"lines out of {path}")
     return [Entry(place, person, text) for (place, person), text in found.items()]
+
+
+def _idle(person: str, what: str) -> InvalidInput:
+    return InvalidInput(
+        f"every annotator must have given a label, got none by {person!r}. Leave such {what}."
+    )
+
+
+def _spelled(entries: list[Entry]) -> list[Entry]:
+    """Whole numbers as such: a column with gaps may be saved as 1.0, one without as 1.
+
+    >>> [entry.text for entry in _spelled([Entry(0, "ann", "1"), Entry(0, "bob", "2.0")])]
+    ['1', '2']
+    """
+    if not all(_WHOLE.fullmatch(entry.text) for entry in entries):
+        return entries
+    return [entry._replace(text=entry.text.partition(".")[0]) for entry in entries]
 
 
 def _check_labelled(source: Source, rows: int, entries: list[Entry]) -> None:

@@ -131,7 +131,7 @@ def _show(
     from rich.markup import escape
     from rich.table import Table
 
-    from mtbayes.tables.people import SHOWN
+    from mtbayes.tables.people import CONFUSIONS, SHOWN
 
     estimator = model.estimator
     wrong, sure = estimator.contamination_, estimator.consensus_probability_
@@ -144,6 +144,8 @@ def _show(
     names = [n for n in SHOWN[model.schema.task] if n in told[0]]
     table = Table(*names, box=None, pad_edge=False)
     for person in told[:show]:
+        if "confuses" in names:
+            person = person | {"confuses": person["confuses"].partition(CONFUSIONS)[0]}
         table.add_row(*(escape(shown(str(person[n]))) for n in names))
     screen.line()
     screen.table(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,12 @@ class Annotations:
         told = list(columns)
         cells = [_listed(columns[name]) for name in told]
         rows = len(cells[0]) if cells else 0
+        for name, column in zip(told, cells, strict=True):
+            if len(column) != rows:
+                raise InvalidInput(
+                    f"columns must be equally long, got {rows} by {told[0]!r} and {len(column)} by "
+                    f"{name!r}. Put None where a person gave no label."
+                )
         entries = [
             (i, j, cells[j][i])
             for i in range(rows)
@@ -73,6 +79,12 @@ class Annotations:
             raise InvalidInput(
                 f"row, annotator and label must be equally long, got {len(ids)}, {len(people)} and "
                 f"{len(values)}. Each entry is one label of one row by one person."
+            )
+        nobody = next((i for i, person in enumerate(people) if _gap(person)), None)
+        if nobody is not None:
+            raise InvalidInput(
+                f"annotator must say who gave each label, got {people[nobody]!r} for row "
+                f"{ids[nobody]!r}. Name the person, or drop such entries."
             )
         known = _places(ids, index)
         told = list(dict.fromkeys(people))
@@ -138,8 +150,11 @@ class Annotations:
             )
         return Annotations(self.row, self.who, self.value, self.rows, self.names, known)
 
-    def check_labels(self) -> None:
-        """Refuse, for classes, a label that one person of several uses: a slip of the pen."""
+    def check_labels(self, option: str = "classes=[...]") -> None:
+        """Refuse, for classes, a label that one person of several uses: a slip of the pen.
+
+        option: where a user may name all labels
+        """
         if self.classes is not None or len(self.names) < 2:
             return
         labels, code = np.unique(self.value, return_inverse=True)
@@ -150,17 +165,17 @@ class Annotations:
             person = self.names[users[alone[0]].argmax()]
             raise InvalidInput(
                 f"labels must be used by several people, got {labels[alone[0]].item()!r}, which "
-                f"{person!r} alone uses. Correct it, or name all labels in classes=[...] if it is "
-                "meant."
+                f"{person!r} alone uses. Correct it, or name all labels in {option} if it is meant."
             )
 
 
 def _columns(table: Any, names: Sequence[Any] | None) -> dict[Any, Any]:
     """Columns by name."""
-    if hasattr(table, "keys") and hasattr(table, "values") and not hasattr(table, "columns"):
+    if isinstance(table, Mapping):
         return dict(table)
     own = getattr(table, "column_names", getattr(table, "columns", None))
     if own is not None:
+        _check_apart(list(own))
         return {name: table[name] for name in own}
     values = np.asarray(table, object) if not hasattr(table, "shape") else table
     if np.ndim(values) != 2:
@@ -173,7 +188,17 @@ def _columns(table: Any, names: Sequence[Any] | None) -> dict[Any, Any]:
         raise InvalidInput(
             f"names must name each of {values.shape[1]} columns, got {len(told)}. Name each person."
         )
+    _check_apart(list(told))
     return {name: values[:, j] for j, name in enumerate(told)}
+
+
+def _check_apart(names: list[Any]) -> None:
+    """Refuse two columns of one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InvalidInput(
+            f"each column must be another person's, got {twice!r} twice. Rename one of them."
+        )
 
 
 def _listed(values: Any) -> list[Any]:

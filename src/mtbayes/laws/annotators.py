@@ -2,7 +2,7 @@
 
 What the features say of a row, by a fit that has not seen it, is the prior of its true class; each
 person has p(given | true) (`mtbayes.laws.skill`). People may err together: some rows are hard, and
-of those a label may be what the features suggest, whatever is true. Whether there are hard rows is
+of those a label may be the mistake that the features suggest. Whether there are hard rows is
 decided by the evidence.
 """
 
@@ -33,6 +33,7 @@ _BLIND = 0.03  # share of suggestions that the features do not foresee
 _FEW_HARD = (0.1, 0.1, 0.02)  # share of hard rows, and how strongly it and a slope of 0 are held
 _SLIP = 0.05  # share of labels, at most, that nobody's skill explains: no label settles a row
 _LURED = (3.0, 5.0)  # labels that follow the suggestion, of how many, seen before any
+_MOST_LURED = 0.5  # share of them: if most did, people who agree would bear witness against it
 
 
 @storable
@@ -102,7 +103,7 @@ class Annotators:
 
     skill: p(given | true) of each person on rows that are not hard
     temperature: the predictive's log probabilities are divided by it and normalised anew
-    lured: share of the labels of hard rows that follow the suggestion of the features; 0: no row is
+    lured: share of the labels of hard rows that are a mistake the features suggest; 0: no row is
     level, slope: log odds that a row is hard, and how they grow with its doubt above `centre`
     """
 
@@ -158,7 +159,7 @@ class Annotators:
         return self.level + self.slope * (doubt - self.centre)
 
     def suggestion(self, log_probs: FloatArray) -> FloatArray:
-        """What the features suggest to people where a row is hard, [n, C]."""
+        """What the features suggest to people, [n, C]; where a row is hard, what is wrong of it."""
         soft = np.exp(log_softmax(log_probs / (_SOFT * self.temperature), axis=1))
         return (1 - _BLIND) * soft + _BLIND / soft.shape[1]
 
@@ -170,11 +171,8 @@ class Annotators:
         """How often the next label of each person is right, of any row."""
         log_lik = self.heard(log_probs, votes).log_lik(votes.who, votes.people)
         found = Quality.of(log_lik, 1 / votes.classes)
-        hard = self.truth(log_probs, votes).hard
-        followed = np.sum(self.lured * hard * self.suggestion(log_probs)) / votes.rows
-        return found._replace(
-            shares=found.shares * (1 - self.lured * hard.sum() / votes.rows) + followed
-        )
+        hard = self.truth(log_probs, votes).hard.sum() / votes.rows
+        return found._replace(shares=found.shares * (1 - self.lured * hard))
 
     def heard(self, log_probs: FloatArray, votes: Votes) -> Heard:
         """How likely each label is by what its row's features and other labels say."""
@@ -186,8 +184,8 @@ class Annotators:
         if said.hard is not None:
             hard = truth.hard[votes.row] / np.exp(said.hard)
             own = own + (1 - self.lured) * hard
-            lure = self.lured * self.suggestion(log_probs)[votes.row, votes.label]
-            anyhow = lure * hard.sum(axis=1)
+            lure = self.lured * _mistaken(self.suggestion(log_probs)[votes.row], votes.label)
+            anyhow = (lure * hard).sum(axis=1)
         skill = self.skill.mean
         missed = 1 - np.diagonal(skill, axis1=1, axis2=2)
         among_wrong = skill[votes.who, :, votes.label] / np.maximum(missed[votes.who], 1e-9)
@@ -199,7 +197,9 @@ class Annotators:
         if not self.lured:
             return np.broadcast_to(own, (len(log_probs), *own.shape))
         share = self.lured * truth.hard.sum(axis=1)[:, None, None]
-        return (1 - share) * own + share * self.suggestion(log_probs)[:, None, :]
+        suggested = self.suggestion(log_probs)
+        wrong = [_mistaken(suggested, np.full(len(suggested), c)) for c in range(len(own))]
+        return (1 - share) * own + share * np.stack(wrong, axis=2)
 
     def check(self, people: int, classes: int) -> None:
         """Whether a file holds what such a law is made of."""
@@ -216,7 +216,7 @@ class _Said(NamedTuple):
     plain: FloatArray
     hard: FloatArray | None
     suggested: FloatArray | None
-    """Of labels on hard rows, the share that follows the suggestion, [K, C]."""
+    """Of labels on hard rows, the share that is the suggested mistake, [K, C]."""
     odds: FloatArray | None
     """Log odds that rows are hard, [n, 1]."""
 
@@ -231,7 +231,7 @@ class _Said(NamedTuple):
         plain = np.log(share)[by_label]
         if not law.lured:
             return cls(plain, None, None, None)
-        lure = law.lured * law.suggestion(log_probs)[votes.row, votes.label][:, None]
+        lure = law.lured * _mistaken(law.suggestion(log_probs)[votes.row], votes.label)
         either = (1 - law.lured) * share[by_label] + lure
         odds = law.hardness(_doubt(log_probs) if doubt is None else doubt)[:, None]
         return cls(plain, np.log(either), lure / either, odds)
@@ -287,7 +287,7 @@ def _improved(
         own = own - followed
         hard = truth.hard.sum(axis=1)
         seen, of = _LURED
-        lured = float((followed.sum() + seen) / (hard[votes.row].sum() + of))
+        lured = min(_MOST_LURED, float((followed.sum() + seen) / (hard[votes.row].sum() + of)))
         level, slope = _leaning(hard, doubt - law.centre, level, slope)
     counts = (votes.by_answer @ own).reshape(votes.people, votes.classes, votes.classes)
     skill, cost = learned(np.maximum(counts.transpose(0, 2, 1), 0.0), early=early)
@@ -324,6 +324,16 @@ def _tempered(said: _Said, log_probs: FloatArray, votes: Votes) -> float:
 
     found = minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded", options={"xatol": 0.02})
     return float(np.exp(found.x))
+
+
+def _mistaken(suggested: FloatArray, label: Array) -> FloatArray:
+    """Probability of each label as a mistake, [K, C] by true class, of what features suggest.
+
+    >>> _mistaken(np.array([[0.6, 0.3, 0.1]]), np.array([1])).round(2).tolist()
+    [[0.75, 0.0, 0.33]]
+    """
+    given = np.arange(suggested.shape[1]) == label[:, None]
+    return np.where(given, 0.0, suggested[given][:, None] / (1 - suggested))
 
 
 def _doubt(log_probs: FloatArray) -> FloatArray:

@@ -9,6 +9,8 @@ SHOWN = {
     "number": ("annotator", "labels", "quality", "low", "high", "bias", "scale", "spread"),
 }
 """What a person is told of each annotator first, by task."""
+CONFUSIONS = "; "
+"""Between two confusions, the most frequent first."""
 
 
 def people(estimator: Any) -> list[dict[str, Any]]:
@@ -28,5 +30,5 @@ def _record(person: dict[str, Any]) -> dict[str, Any]:
         said = (
             f"{c.given} where {c.true} is true ({100 * c.share:.0f} %)" for c in plain["confuses"]
         )
-        plain["confuses"] = ", ".join(said)
+        plain["confuses"] = CONFUSIONS.join(said)
     return {"annotator": str(plain.pop("name")), **plain}
