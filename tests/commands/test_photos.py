@@ -89,7 +89,7 @@ def test_rows_are_those_of_the_table_whatever_is_left_out(case, folder):
     (folder / "list.csv").write_text("\n".join(["file,label", *rows]) + "\n")
     np.save(folder / "e.npy", np.load(folder / "e.npy")[:N, :1])
     given = ("audit", "list.csv", "--images", "file", "--target", "label", "--embed", "e.npy")
-    found = case.run(*given, *case.quick, folder=folder)
+    found = case.run(*given, *LONGER, folder=folder)
     assert found.exit_code == 0, found.output
     assert "1 rows without a 'file' or a 'label' are left out" in found.stderr
     table = pyarrow.csv.read_csv(folder / "list-audit.csv")

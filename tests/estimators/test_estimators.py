@@ -55,7 +55,10 @@ def test_wrong_labels_are_counted_and_found():
     assert np.mean(found.suggestion == y) > 0.93
     assert min(part.t for part in model.fitted_.learner.parts) < 1
     assert model.row_weight_.max() == pytest.approx(1)
-    assert model.row_weight_[~dirty.touched].mean() > 2 * model.row_weight_[dirty.touched].mean()
+    # Learners that are fitted at t = 1 are pulled alike by all rows.
+    pulled = 1 - sum(part.share for part in model.fitted_.learner.parts if part.t == 1)
+    less = model.row_weight_[~dirty.touched].mean() - model.row_weight_[dirty.touched].mean()
+    assert less > 0.8 * pulled > 0.1
 
 
 def test_wrong_targets_are_counted_and_intervals_cover_clean_ones(line):

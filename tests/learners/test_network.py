@@ -10,7 +10,7 @@ from mtbayes.fitting import Option
 from mtbayes.fitting.pooling import pool
 from mtbayes.laws import WrongLabels
 from mtbayes.learners import Place
-from mtbayes.learners.folds import FOLDS, seed_of
+from mtbayes.learners.folds import FOLDS, dealt, seed_of
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.likelihoods import Categorical
 from mtbayes.maths import draws
@@ -25,7 +25,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
 Y = (X[:, 0] * X[:, 1] > 0.0).astype(int)  # two modes hardly agree after so little training
 ROWS = Rows(X, Y, np.ones(150))
-FOLD = np.random.default_rng(seed_of(KEY)).permutation(150) % FOLDS  # as a pool deals rows
+FOLD = dealt(np.random.default_rng(seed_of(KEY)).permutation(150), Y)  # as a pool deals rows
 MODEL = Model(mlp((3, 8, 2)), Categorical(2))
 
 

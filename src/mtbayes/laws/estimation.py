@@ -89,7 +89,7 @@ def calibrate(
     def loss(log_factor: float) -> float:
         return -_evidence(logs_at, weight, log_factor, explain or explained, prior)
 
-    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 0.01})
+    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 0.02})
     return float(found.x)
 
 
