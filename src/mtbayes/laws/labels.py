@@ -19,6 +19,7 @@ from mtbayes.laws.estimation import (
     Contamination,
     allowance,
     around,
+    calibrate,
     calibrate_all_over,
     explained_below,
     leaned,
@@ -148,7 +149,7 @@ class WrongLabels:
         logs_at = _labels_by_temperature(few, y[rows], confusion)
         by = _doubt(few) if doubt is None else doubt[rows]
         prior = sureness(few, counted, self.spread)
-        best = calibrate_all_over(logs_at, counted, partial(leaned, doubt=by), prior)
+        best = _search(few)(logs_at, counted, partial(leaned, doubt=by), prior)
         (level, slope), _ = leaned(logs_at(best), counted, by)
         if slope < _FLAT:
             return self.beside(predictive, y, weight, confusion)
@@ -391,7 +392,7 @@ class WrongLabels:
         priors = sureness(predictive, weight, self.spread), partial(near_one, spread=_SPREAD)
         most = _most(predictive)
         sure, plain = (
-            profile(logs_at, weight, level, lean, most, prior, calibrate_all_over)
+            profile(logs_at, weight, level, lean, most, prior, _search(predictive))
             for prior in priors
         )
         return Contamination(sure.value, min(sure.low, plain.low), max(sure.high, plain.high))
@@ -415,6 +416,13 @@ class WrongLabels:
             share = leaning_share(epsilon, self._lean(predictive))[:, None]
         good, wrong = _joint(probs, y, share, self.confusion)
         return good, _untrusted(predictive, wrong.T).T
+
+
+def _search(predictive: ClassPredictive) -> Callable[..., float]:
+    """How the best log temperature is found: of two classes several may each be the best nearby."""
+    if np.shape(predictive.log_probs)[1] == 2:
+        return calibrate_all_over
+    return partial(calibrate, ends=(_FAR[0], _FAR[-1]))
 
 
 def _pays(
