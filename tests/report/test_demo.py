@@ -79,7 +79,7 @@ def test_table_has_a_line_for_each_method(out):
 def test_findings_stand_beside_the_truth(out):
     text = printed(out)
     assert "estimated 31.0 % (28.0 % to 34.0 %), in truth 30.0 %" in text
-    assert "t chosen: 0.4" in text
+    assert "t of the learner with the largest share: 0.4" in text
     assert "Found 280 of 300 wrong labels, 1 false alarm." in text
 
 

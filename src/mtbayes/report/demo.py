@@ -91,7 +91,8 @@ def _findings(ours: dict[str, float]) -> Text:
         f"Share of wrong labels: estimated {_percent(ours['contamination'])} "
         f"({_percent(ours['contamination_low'])} to {_percent(ours['contamination_high'])}), "
         f"in truth {_percent(ours['contamination_true'])}.\n"
-        f"t chosen: {ours['t_chosen']:g} (1 believes all rows alike, less is more robust).\n"
+        f"t of the learner with the largest share: {ours['t_chosen']:g} "
+        "(1 believes all rows alike, less is more robust).\n"
         f"Found {ours['found']:.0f} of {ours['wrong']:.0f} wrong labels, {alarms}."
     )
 
