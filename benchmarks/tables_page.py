@@ -37,7 +37,7 @@ def write_page(results: Results, folder: Path) -> None:
         "",
         *_missing(results),
         "Seconds are those of a machine that may have had other work at the time; they compare",
-        "within no cell. Earlier versions: [split 1](split-1.md), [split 0](split-0.md).",
+        "within no cell. Other splits: [3, in part](split-3.md), [1](split-1.md), [0](split-0.md).",
         "",
         "## Aims",
         "",

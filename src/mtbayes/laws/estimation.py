@@ -61,8 +61,12 @@ class Contamination(NamedTuple):
         'at least 8.0 %; up to 40.0 % may be, where wrong values look plausible'
         >>> Contamination(0.0, 0.0, 0.485).words
         'perhaps none; up to 48.5 % may be, where wrong values look plausible'
+        >>> Contamination(0.44, 0.0, 0.485).words  # many, if columns tell anything
+        'but rows do not settle it: perhaps none, up to 48.5 %'
         """
         low, high = (f"{100 * end:.1f} %" for end in (self.low, self.high))
+        if self.low < _NONE and self.value > _OPEN:
+            return f"but rows do not settle it: perhaps none, up to {high}"
         if self.at_least:
             least = f"at least {low}" if self.low >= _NONE else "perhaps none"
             return f"{least}; up to {high} may be, where wrong values look plausible"
