@@ -205,7 +205,8 @@ def _show(
     screen.line()
     screen.table(table)
     screen.line()
-    screen.line(f"All {found.rows} rows, {found.order}: {path} ({screen.seconds:g} s)")
+    where = f"{path} ({screen.seconds:g} s)"
+    screen.line(f"All {found.rows} rows, {found.order}, counted from 1: {where}")
     if review is not None:
         screen.line(f"Next, to decide row by row and get a clean file: mtbayes review {review}")
     screen.done(

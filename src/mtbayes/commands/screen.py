@@ -63,7 +63,7 @@ class Screen:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(CLOSED) from None
         if isinstance(error, KeyboardInterrupt):
-            self._fail(f"stopped; nothing half-written is left behind. {self.stopped}", STOPPED)
+            self._fail(f"stopped; no output is half-written. {self.stopped}", STOPPED)
         elif isinstance(error, BadUsage):
             self._fail(str(error), 2)
         elif isinstance(error, (ValueError, OSError)):
