@@ -176,7 +176,7 @@ def test_feather_is_read_as_it_is_needed(folder, monkeypatch):
     result = run("audit", "f.feather", *options, folder=folder)
     assert result.exit_code == 0, result.output
     assert "Learning from 200 of 600 rows" in result.output
-    assert "All 599 rows, in the order of the files: a.parquet" in result.output
+    assert "All 599 rows, in the order of the files, counted from 1: a.parquet" in result.output
     assert pq.read_table(folder / "a.parquet").num_rows == N - 1
 
 
