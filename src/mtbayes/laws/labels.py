@@ -129,10 +129,10 @@ class WrongLabels:
         few = _of_rows(predictive, rows)
         logs_at = _labels_by_temperature(few, y[rows], confusion)
         explain = partial(explained_below, most=_most(predictive))
-        best = calibrate_all_over(
-            logs_at, weight[rows], explain, sureness(few, weight[rows], self.spread)
-        )
-        epsilon = one_may_be(float(explain(logs_at(best), weight[rows])[0][1]), weight.sum())
+        counted = weight[rows]
+        prior = sureness(few, counted, self.spread)
+        best = _search(few)(logs_at, counted, explain, prior)
+        epsilon = one_may_be(float(explain(logs_at(best), counted)[0][1]), weight.sum())
         return WrongLabels(epsilon, float(np.exp(best)), confusion, spread=self.spread)
 
     def leaning(
