@@ -358,7 +358,7 @@ def test_targets_of_any_size_have_finite_predictions(top):
 def test_wild_targets_are_as_good_as_1e300():
     found = Targets.of(np.array([-1.7e308, 1.7e308, 0.0]))
     assert np.isfinite(found).all()
-    assert Targets(0.0, 1e300).apply(1.7e308) == 1
+    assert Targets(0.0, 1e300, -1e300, 1e300).apply(1.7e308) == 1
 
 
 # Weights.

@@ -120,6 +120,15 @@ def test_wild_values_do_not_set_the_scale():
     assert Targets.of(y).scale < 2 * Targets.of(Y).scale
 
 
+def test_a_learner_meets_no_wild_target():
+    """Nine tenths lie within 2 of the middle, 0; five times their range is as far as any goes."""
+    y = np.append(np.linspace(-2, 2, 1001), [1e6, -1e300, 30.0])
+    found = Targets.of(y)
+    ends = found.value(found.code(y))[-3:]
+    np.testing.assert_allclose(ends, [18, -18, 18], rtol=0.02)
+    np.testing.assert_allclose(found.value(found.code(y[:-3])), y[:-3], atol=1e-6)
+
+
 def test_wild_value_among_targets_that_are_one_number_is_no_overflow():
     y = np.array([0.0] * 9 + [1e300])
     # Variance of one in ten: 0.1 · 0.9.

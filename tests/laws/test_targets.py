@@ -52,6 +52,18 @@ def test_target_unlike_any_seen_is_called_wrong(epsilon):
     assert law.outlier_probability(new, np.zeros(4)).max() < 0.2
 
 
+@pytest.mark.parametrize("wild", [1e3, 1e15])
+def test_one_wild_target_does_not_hide_other_wrong_ones(wild):
+    """The range of targets was that of all: uniform over a wide one, no wrong row is likely."""
+    p, y, wrong = targets(np.random.default_rng(37), 500, 0.1, "uniform")
+    there = y.copy()
+    there[~wrong] = np.where(np.arange((~wrong).sum()) == 0, wild, y[~wrong])
+    before, after = (WrongTargets.fit(p, each, np.ones(500)) for each in (y, there))
+    assert after.epsilon == pytest.approx(before.epsilon, abs=0.02)
+    found = [law.outlier_probability(p, y)[wrong] for law in (before, after)]
+    np.testing.assert_allclose(*found, atol=0.1)
+
+
 # Tails that are longer on one side.
 
 

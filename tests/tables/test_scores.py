@@ -11,7 +11,7 @@ from mtbayes.tables.scores import ACCURACY, MEDIAN, Trial, believed, scores, ver
 
 from .conftest import of_labels
 
-UNITS = Targets(0.0, 1.0)
+UNITS = Targets(0.0, 1.0, -1e300, 1e300)
 
 
 def test_scores_of_classes_by_hand():

@@ -216,7 +216,7 @@ def _targets(first: Fitted, y: Array) -> Array:
     """Targets in the learner's units; a label that the prior has not seen is -1."""
     classes = getattr(first.units.targets, "classes", None)
     if classes is None:
-        return first.units.targets.code(y)
+        return first.units.targets.apply(y).astype(np.float32)  # none is nearer than it is
     known = np.isin(y, classes)
     codes = first.units.targets.code(np.where(known, y, classes[0]))
     return np.where(known, codes, -1).astype(np.int32)

@@ -12,6 +12,7 @@ from mtbayes.types import Array, FloatArray
 
 _BEND = 3.0
 _FAR = 1e15  # for a target; its square is a number in single precision
+_WIDE = 5.0  # ranges of nine tenths of targets, from their middle: one farther off says no more
 _WILD = 1e300  # what a larger target is taken for; sums of such are numbers
 _ENOUGH = 10_000  # rows for a quantile
 
@@ -72,18 +73,27 @@ class Given(NamedTuple):
 
 @storable
 class Targets(NamedTuple):
-    """A target centred at its median and scaled by its interquartile range."""
+    """A target centred at its median and scaled by its interquartile range.
+
+    low, high: what a learner takes a wilder target for: trees and the first round of a fit go by
+        squares, and one target could decide both
+    """
 
     centre: float
     scale: float
+    low: float
+    high: float
 
     @classmethod
     def of(cls, y: Array, weight: Array | None = None) -> Targets:
         """From targets y[n]; the scale is that of a standard deviation for a Gaussian."""
         y = np.clip(np.asarray(y, float), -_WILD, _WILD)
-        low, middle, high = (float(v) for v in _quantiles(y, (0.25, 0.5, 0.75), weight))
+        levels = (0.05, 0.25, 0.5, 0.75, 0.95)
+        least, low, middle, high, most = (float(v) for v in _quantiles(y, levels, weight))
         spread = (high / 2 - low / 2) / 1.349 * 2 or _std(y - middle, weight) or 1.0
-        return cls(middle, max(spread, 1 / _WILD))
+        spread = max(spread, 1 / _WILD)
+        at, far = least / 2 + most / 2, _WIDE * max(most - least, spread)
+        return cls(middle, spread, max(at - far, -_WILD), min(at + far, _WILD))
 
     def apply(self, y: Array) -> FloatArray:
         """Targets in units of the scale; one that is wild is as good as _FAR, whose square fits."""
@@ -93,11 +103,12 @@ class Targets(NamedTuple):
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse, as read from a file, what is no scale."""
-        must(np.isfinite(self.centre) and 0 < self.scale < np.inf, "units of the target")
+        must(bool(np.isfinite(self).all()) and self.scale > 0, "units of the target")
+        must(self.low < self.high, "units of the target")
 
     def code(self, y: Array) -> Array:
         """Targets as a learner takes them."""
-        return self.apply(y).astype(np.float32)
+        return self.apply(np.clip(y, self.low, self.high)).astype(np.float32)
 
     def value(self, z: Array) -> FloatArray:
         """Numbers in the user's units."""

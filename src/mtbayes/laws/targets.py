@@ -35,6 +35,7 @@ _FAR_OFF = 3.0  # nats that a rough guess of a skew may lose
 _SKEW_JUDGES, _LOOKS = 800, 60  # rows by which, and how often, a skew is looked at
 _WILD = 0.01  # of right targets, that no predictive foresees
 _CORE = 0.4  # the least scale of other tails, in units of the Gaussian's
+_WIDE = 3.0  # times nine tenths of targets is how far their range may reach from its middle
 _SCALES = 50  # that make a Student's t, about
 _JUDGES = 4000  # rows by which a predictive is calibrated
 
@@ -165,7 +166,10 @@ class WrongTargets:
         # Counts lie apart: a law that knew where would explain them better than any predictive.
         gaps = np.diff(np.unique(centres))
         width = max(0.3 * spread, float(np.median(gaps)) if len(gaps) else 0.0)
-        return cls(1.0, none, float(y.min()), float(y.max()), centres, width)
+        # One that is wild would make the range so wide that no other wrong target is told from it.
+        low, high = at([0.05, 0.95])
+        within = y[np.abs(y - (low + high) / 2) <= _WIDE * max(high - low, spread)]
+        return cls(1.0, none, float(within.min()), float(within.max()), centres, width)
 
     def check(self, shape: tuple[int, ...], classes: int) -> None:
         """Shares are shares and scales are scales."""
