@@ -28,7 +28,7 @@ def dirty():
 @pytest.fixture(scope="module")
 def pooled(dirty):
     x, _, given = dirty
-    return RobustClassifier(epochs=60, random_state=0).fit(x, given.data)
+    return RobustClassifier(epochs=20, random_state=0).fit(x, given.data)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_classes_of_two_rows_are_not_called_wrong(monkeypatch, many):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(60), 2)  # more than trees speak of
     x = 3 * rng.normal(size=(60, 8))[y] + 0.1 * rng.normal(size=(120, 8))
-    model = RobustClassifier(t=1.0, random_state=0).fit(x, y)
+    model = RobustClassifier(t=1.0, epochs=150, random_state=0).fit(x, y)
     assert (model.unseen_prediction_.argmax(axis=1) == y).mean() > 0.98
     assert model.contamination_.value < 0.02
     assert model.contamination_.low == 0
@@ -120,7 +120,7 @@ def test_a_file_gives_back_a_pool_to_the_last_bit(pooled, dirty, tmp_path):
 
 def test_equal_seeds_give_equal_pools_whatever_the_order_of_rows(pooled, dirty):
     x, _, given = dirty
-    turned = RobustClassifier(epochs=60, random_state=0).fit(x[::-1], given.data[::-1])
+    turned = RobustClassifier(epochs=20, random_state=0).fit(x[::-1], given.data[::-1])
     np.testing.assert_array_equal(turned.predict_proba(x), pooled.predict_proba(x))
     np.testing.assert_array_equal(turned.outlier_probability_[::-1], pooled.outlier_probability_)
 
@@ -174,9 +174,10 @@ def test_a_users_own_estimator(estimator, tmp_path):
 
 def test_a_users_own_regressor(numbers):
     x, y, given = numbers
-    forest = RandomForestRegressor(30, min_samples_leaf=3, random_state=0)
-    plain = np.abs(forest.fit(x, given.data).predict(x) - y).mean()
-    model = RobustRegressor(learner=forest, random_state=0).fit(x, given.data)
+    forest = RandomForestRegressor(10, min_samples_leaf=3, random_state=0)
+    x, y, given = x[:200], y[:200], given.data[:200]
+    plain = np.abs(forest.fit(x, given).predict(x) - y).mean()
+    model = RobustRegressor(learner=forest, random_state=0).fit(x, given)
     assert np.abs(model.predict(x) - y).mean() < 0.8 * plain
 
 
@@ -220,7 +221,7 @@ def test_what_needs_a_network_says_so(pooled, dirty):
 
 def test_rows_that_come_in_parts_are_learned_by_a_network(dirty):
     x, _, given = dirty
-    model = RobustClassifier(epochs=5, random_state=0)
+    model = RobustClassifier(m=2, modes=1, hidden=(8,), epochs=5, random_state=0)
     model.partial_fit(x[:100], given.data[:100], classes=[0, 1, 2])
     assert model.shares_ == {"network": 1.0}
     model.partial_fit(x[100:], given.data[100:])
@@ -286,7 +287,7 @@ def test_a_fit_compiles_one_program_and_predicting_none(caplog, kind):
     x = rng.normal(size=(83, 6))
     y = (x[:, 0] > 0).astype(int) if kind is RobustClassifier else x[:, 0]
     with jax.log_compiles(True):
-        kind(hidden=(7,), random_state=0).fit(x, y).predict(x)
+        kind(hidden=(7,), epochs=5, random_state=0).fit(x, y).predict(x)
     told = [record.getMessage() for record in caplog.records]
     assert len([words for words in told if "Finished XLA compilation" in words]) == 1, told
 

@@ -138,23 +138,29 @@ def around(
 
 def explained(logs: FloatArray, weight: Array) -> tuple[FloatArray, float]:
     """The best shares [k] of densities exp(logs[k, n]), and the mean log density of a row."""
-    shares = mixture_shares(logs, weight)
-    return shares, _mean_log(logs, shares, weight)
+    densities, top = _densities(logs)
+    shares = _best_shares(densities, weight)
+    return shares, _mean_log(densities, top, shares, weight)
 
 
-def _mean_log(logs: FloatArray, shares: FloatArray, weight: Array) -> float:
-    """Of the mixture of densities exp(logs[k, n]), over rows."""
+def _densities(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """In units of each row's largest, [k, n], and the log of that, [n]."""
     top = logs.max(axis=0)
-    return float((np.log(shares @ np.exp(logs - top) + TINY) + top) @ weight / weight.sum())
+    return np.exp(logs - top), top
+
+
+def _mean_log(densities: FloatArray, top: FloatArray, shares: FloatArray, weight: Array) -> float:
+    """Of a mixture, over rows."""
+    return float((np.log(shares @ densities + TINY) + top) @ weight / weight.sum())
 
 
 def explained_below(logs: FloatArray, weight: Array, most: float) -> tuple[FloatArray, float]:
     """As `explained` for good and wrong rows, [2, n], with a share of wrong ones up to `most`."""
-    shares, score = explained(logs, weight)
-    if shares[1] <= most:  # the likelihood is concave in the share
-        return shares, score
-    shares = np.array([1 - most, most])
-    return shares, _mean_log(logs, shares, weight)
+    densities, top = _densities(logs)
+    shares = _best_shares(densities, weight)
+    if shares[1] > most:  # the likelihood is concave in the share
+        shares = np.array([1 - most, most])
+    return shares, _mean_log(densities, top, shares, weight)
 
 
 def with_good_rows(
@@ -289,30 +295,39 @@ def mixture_shares(logs: FloatArray, weight: Array) -> FloatArray:
     0: they sum to 1 at the best by themselves. A step of Newton's is then a least squares problem
     of k numbers that are not negative.
     """
-    densities = np.exp(logs - logs.max(axis=0))
-    mean_weight = weight / weight.sum()
-    if len(logs) == 2:
+    return _best_shares(_densities(logs)[0], weight)
+
+
+def _best_shares(densities: FloatArray, weight: Array) -> FloatArray:
+    """As `mixture_shares`, of densities [k, n]."""
+    mean_weight, count = weight / weight.sum(), len(densities)
+    if count == 2:
         second = _second_share(densities[0], densities[1], mean_weight)
         return np.array([1 - second, second])
 
-    def loss(shares: FloatArray) -> float:
-        return float(shares.sum() - np.log(shares @ densities + _LEAST) @ mean_weight)
+    def mixed(shares: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Shares, the density of each row, and how badly they explain rows."""
+        rows = shares @ densities + _LEAST
+        return shares, rows, float(shares.sum() - np.log(rows) @ mean_weight)
 
-    shares = np.full(len(logs), 1 / len(logs))
+    shares = np.full(count, 1 / count)
     for _ in range(_EM_STEPS):  # from afar Newton's would leave rows without what explains them
         shares = shares * (densities @ (mean_weight / (shares @ densities + _LEAST)))
-    value = loss(shares)
+    shares, rows, value = mixed(shares)
     for _ in range(_STEPS):
-        pull = densities / (shares @ densities + _LEAST)
+        pull = densities / rows
         slope, curve = 1 - pull @ mean_weight, (pull * mean_weight) @ pull.T
         step = _newton_step(shares, slope, curve)
         gain, size = -float(slope @ step), 1.0
-        while gain > _ENOUGH and loss(shares + size * step) > value - 0.1 * size * gain:
+        if gain <= _ENOUGH:
+            break
+        new = mixed(shares + step)
+        while gain * size > _ENOUGH and new[2] > value - 0.1 * size * gain:
             size /= 2
+            new = mixed(shares + size * step)
         if gain * size <= _ENOUGH:
             break
-        shares = shares + size * step
-        value = loss(shares)
+        shares, rows, value = new
     return np.asarray(shares / shares.sum())
 
 

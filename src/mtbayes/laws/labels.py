@@ -314,7 +314,9 @@ class WrongLabels:
         few = _of_rows(predictive, some)
         counted = weight[some] * (weight.sum() / weight[some].sum())
         logs = _labels_by_temperature(few, y[some], self.confusion)(float(np.log(self.temperature)))
-        doubt = float(np.average(1 - self.calibrated(few).probs.max(axis=1), weights=counted))
+        tempered = log_softmax(np.asarray(few.log_probs, float) / self.temperature, axis=1)
+        likeliest = softmax(tempered, axis=1).max(axis=1)
+        doubt = float(np.average(1 - likeliest, weights=counted))
         lean = self._lean(few) if self.slope and self.doubt is None else None
         at = float if lean is None else partial(leaning_share, lean=lean)
         return Surprise.of(logs, counted, doubt, _most(few), at)

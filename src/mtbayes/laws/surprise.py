@@ -65,7 +65,8 @@ class Surprise(NamedTuple):
         sums = np.geomspace(_LEAST, highest, _LOOKS)
         top = logs.max(axis=0)
         good, other = np.exp(logs - top)
-        fits = np.array([np.log(good + at(s) * (other - good) + 1e-300) @ weight for s in sums])
+        shares = np.array([at(s) for s in sums]).reshape(_LOOKS, -1)
+        fits = np.array([f @ weight for f in np.log(good + shares * (other - good) + 1e-300)])
         # Left of a sum: none is wrong and all of it surprises; or the rest of it wrong labels.
         tail = np.exp(-sums / mean)
         clean, dirty = tail / mean, 1 - tail

@@ -124,12 +124,14 @@ class ForestLearner:
         # A third of the columns for numbers, the root of their count for classes, as is usual.
         columns = "sqrt" if self.classes else max(1 / 3, 1 / rows.x.shape[1])
         x, trees, drawn = _single(rows.x), [], []
+        source = np.random.RandomState()  # seeded for each tree: a new one takes as long as a tree
         with config_context(skip_parameter_validation=True):
             for own in rng.integers(2**31, size=_TREES).tolist():
                 times = rows.weight
                 if not whole:  # rows of little weight are seldom drawn
                     times = rng.multinomial(len(x), times / times.sum())
-                tree = kind(min_samples_leaf=leaf, max_features=columns, random_state=own)
+                source.seed(own)
+                tree = kind(min_samples_leaf=leaf, max_features=columns, random_state=source)
                 trees.append(tree.fit(x, rows.y, sample_weight=times, check_input=False))
                 drawn.append(times)
         return _Forest(trees, drawn, self.classes)
