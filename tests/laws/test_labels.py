@@ -14,7 +14,7 @@ from scipy.special import expit, log_softmax, softmax
 from mtbayes.fitting import Judgement
 from mtbayes.laws import WrongLabels
 from mtbayes.laws.beliefs import sureness
-from mtbayes.laws.labels import _given_by_temperature
+from mtbayes.laws.given import given_by_temperature
 from mtbayes.predictives import ClassPredictive
 
 from .conftest import labels, predictive_of
@@ -339,7 +339,7 @@ def test_given_labels_at_a_temperature_are_the_softmax(temperature, classes, exa
     logs[3, 2] = -np.inf
     y = rng.integers(classes, size=50)
     expected = softmax(logs / temperature, axis=1)[np.arange(50), y]
-    found = _given_by_temperature(logs, y)
+    found = given_by_temperature(logs, y)
     for _ in range(2):  # the memory is reused
         np.testing.assert_allclose(found(temperature), expected, rtol=exact, atol=1e-30)
 

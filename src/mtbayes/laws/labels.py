@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.sparse import csr_array
 from scipy.special import entr, expit, logit, logsumexp, ndtri
 
 from mtbayes._values import must, must_be_array, storable
@@ -28,15 +27,23 @@ from mtbayes.laws.estimation import (
     one_may_be,
     profile,
 )
+from mtbayes.laws.given import (
+    MOST_CLASSES,
+    SPREAD,
+    confusion_at,
+    doubt_of,
+    given_by_temperature,
+    joint_of,
+    labels_by_temperature,
+    of_rows,
+    tempered,
+    untrusted,
+)
 from mtbayes.laws.surprise import Surprise
 from mtbayes.maths.softmax import log_softmax, softmax
 from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Array, FloatArray
 
-# Wrong rows seen before p(given | true) of a class leaves the uniform half of the way.
-_PSEUDO_WRONG = 2.0
-_MOST_CLASSES = 100  # for which a matrix of confusions is learned
-_CONFUSION_ROUNDS = 50
 _TEMPERATURES = tuple(np.exp(np.linspace(-1.5, 0.5, 7)))
 _FLAT = 1e-3  # a slope that is none
 _SLOPE_GAIN = 5.0  # nats over all rows; chance gives one number as much once in a thousand times
@@ -44,10 +51,7 @@ _LEAST_GAIN = 2.0  # the same over rows that a confusion was not learned from
 _BELOW = 0.97  # of the share of wrong labels at which they tell nothing
 _JUDGES = 4000  # rows that say whether wrong labels prefer some classes
 _ANSWERS = 5_000_000  # probabilities of rows and classes, of which a law is told by no more
-# Of the log temperature, before any row is seen. A learner is calibrated to the labels that it was
-# given: beside a share of .4 of wrong ones, two classes of clean ones ask for a temperature of .1.
-_SPREAD = 1.0
-_POOL_SPREAD = 0.25  # of what was calibrated before
+_POOL_SPREAD = 0.25  # of the log temperature of what was calibrated before
 _FAR = np.linspace(-3.0, 2.0, 31)  # log temperatures to look at beside those near the best
 _CHANCE = 0.005  # of a temperature, below which it is not heard
 _SHOWN = 0.9  # confidence that a predictive tells something, for labels to be called wrong
@@ -78,7 +82,7 @@ class WrongLabels:
     centre: float = 0.0
     doubt: FloatArray | None = None
     surprise: float = 0.0
-    spread: float = _SPREAD
+    spread: float = SPREAD
     temperatures: FloatArray | None = None
     chances: FloatArray | None = None
 
@@ -106,7 +110,7 @@ class WrongLabels:
         if classes == 2:
             return self.beside(*rows)
         confusion = None
-        if classes <= _MOST_CLASSES and _pays(self._confused, self.beside, *rows):
+        if classes <= MOST_CLASSES and _pays(self._confused, self.beside, *rows):
             confusion = self._confused(*rows).confusion
         even, leaning = self.beside(*rows, confusion), self.leaning(*rows, confusion)
         gain = (leaning.score(predictive, y) - even.score(predictive, y)) @ weight
@@ -126,8 +130,8 @@ class WrongLabels:
     ) -> WrongLabels:
         """ε and the temperature beside a confusion."""
         rows = _telling(predictive)
-        few = _of_rows(predictive, rows)
-        logs_at = _labels_by_temperature(few, y[rows], confusion)
+        few = of_rows(predictive, rows)
+        logs_at = labels_by_temperature(few, y[rows], confusion)
         explain = partial(explained_below, most=_most(predictive))
         counted = weight[rows]
         prior = sureness(few, counted, self.spread)
@@ -145,9 +149,9 @@ class WrongLabels:
     ) -> WrongLabels:
         """The slope too, by a doubt of these rows or the predictive's own."""
         rows = _telling(predictive)
-        few, counted = _of_rows(predictive, rows), weight[rows]
-        logs_at = _labels_by_temperature(few, y[rows], confusion)
-        by = _doubt(few) if doubt is None else doubt[rows]
+        few, counted = of_rows(predictive, rows), weight[rows]
+        logs_at = labels_by_temperature(few, y[rows], confusion)
+        by = doubt_of(few) if doubt is None else doubt[rows]
         prior = sureness(few, counted, self.spread)
         best = _search(few)(logs_at, counted, partial(leaned, doubt=by), prior)
         (level, slope), _ = leaned(logs_at(best), counted, by)
@@ -175,12 +179,12 @@ class WrongLabels:
         """
         if not self.slope:
             return [self.beside(p, y, weight, self.confusion) for p in predictives]
-        doubt = _doubt(predictives[0])
+        doubt = doubt_of(predictives[0])
         return [self.leaning(p, y, weight, self.confusion, doubt) for p in predictives]
 
     def _confused(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
         """With the confusion of the temperature that explains rows best."""
-        found = [_confusion(predictive, y, weight, v) for v in _TEMPERATURES]
+        found = [confusion_at(predictive, y, weight, v) for v in _TEMPERATURES]
         _, confusion = max(found, key=lambda pair: pair[0])
         return self.beside(predictive, y, weight, confusion)
 
@@ -258,11 +262,11 @@ class WrongLabels:
 
         Of many classes wrong labels lie where nobody expects them: one temperature will do.
         """
-        if np.shape(predictive.log_probs)[1] > _MOST_CLASSES:
+        if np.shape(predictive.log_probs)[1] > MOST_CLASSES:
             return replace(self, surprise=self.unforeseen(predictive, y, weight).share)
         rows = _telling(predictive)
-        few, counted = _of_rows(predictive, rows), weight[rows]
-        logs_at = _labels_by_temperature(few, y[rows], self.confusion)
+        few, counted = of_rows(predictive, rows), weight[rows]
+        logs_at = labels_by_temperature(few, y[rows], self.confusion)
         explain = partial(explained_below, most=_most(few))
         prior, at = sureness(few, counted, self.spread), float(np.log(self.temperature))
         near = around(logs_at, counted, at, explain, prior)
@@ -291,7 +295,7 @@ class WrongLabels:
         telling = Telling.of(predictive, y, weight)
         if self.temperatures is None or self.chances is None or telling.probability > 1 - _CHANCE:
             return self
-        given_at = _given_by_temperature(np.asarray(predictive.log_probs, float), y)
+        given_at = given_by_temperature(np.asarray(predictive.log_probs, float), y)
 
         def loss(log_temperature: float) -> float:
             return -float(np.log(given_at(float(np.exp(log_temperature))) + TINY) @ weight)
@@ -311,9 +315,9 @@ class WrongLabels:
     def unforeseen(self, predictive: ClassPredictive, y: Array, weight: Array) -> Surprise:
         """What rows tell of surprises; some rows will do."""
         some = np.sort(np.random.default_rng(0).permutation(len(y))[:_JUDGES])
-        few = _of_rows(predictive, some)
+        few = of_rows(predictive, some)
         counted = weight[some] * (weight.sum() / weight[some].sum())
-        logs = _labels_by_temperature(few, y[some], self.confusion)(float(np.log(self.temperature)))
+        logs = labels_by_temperature(few, y[some], self.confusion)(float(np.log(self.temperature)))
         tempered = log_softmax(np.asarray(few.log_probs, float) / self.temperature, axis=1)
         likeliest = softmax(tempered, axis=1).max(axis=1)
         doubt = float(np.average(1 - likeliest, weights=counted))
@@ -360,7 +364,7 @@ class WrongLabels:
         rows = _telling(predictive)
         if not isinstance(rows, slice):
             own = self if self.doubt is None else replace(self, doubt=self.doubt[rows])
-            return own.contamination(_of_rows(predictive, rows), y[rows], weight[rows], level)
+            return own.contamination(of_rows(predictive, rows), y[rows], weight[rows], level)
         found = [self.profiled(predictive, y, weight, level)]
         if np.shape(predictive.log_probs)[1] > 2 and self.doubt is None:
             fit = self.beside if self.slope else self.leaning
@@ -368,7 +372,7 @@ class WrongLabels:
             loss = (self.score(predictive, y) - other.score(predictive, y)) @ weight
             if loss < allowance(level):
                 found.append(other.profiled(predictive, y, weight, level))
-        differing = _untrusted(predictive, predictive.labels != y)
+        differing = untrusted(predictive, predictive.labels != y)
         differ = float(np.average(differing, weights=weight))
         error = np.sqrt(differ * (1 - differ) / weight.sum())
         highest = min(differ + float(ndtri(level)) * error, _most(predictive))
@@ -389,9 +393,9 @@ class WrongLabels:
         That the surest rows are sure is believed, not seen: it moves ε, but narrows no interval,
         neither here nor where learners were calibrated by it before they were pooled.
         """
-        logs_at = _labels_by_temperature(predictive, y, self.confusion)
+        logs_at = labels_by_temperature(predictive, y, self.confusion)
         lean = self._lean(predictive) if self.slope else None
-        priors = sureness(predictive, weight, self.spread), partial(near_one, spread=_SPREAD)
+        priors = sureness(predictive, weight, self.spread), partial(near_one, spread=SPREAD)
         most = _most(predictive)
         sure, plain = (
             profile(logs_at, weight, level, lean, most, prior, _search(predictive))
@@ -401,7 +405,7 @@ class WrongLabels:
 
     def _lean(self, predictive: ClassPredictive) -> FloatArray:
         """By how much the log odds of each row exceed those of epsilon, [n]."""
-        doubt = _doubt(predictive) if self.doubt is None else self.doubt
+        doubt = doubt_of(predictive) if self.doubt is None else self.doubt
         return self.slope * (doubt - self.centre)
 
     def _joint(
@@ -412,12 +416,12 @@ class WrongLabels:
         epsilon: another share of wrong labels than the law's
         """
         epsilon = self.epsilon if epsilon is None else epsilon
-        probs = _tempered(np.asarray(predictive.log_probs, float), self.temperature)
+        probs = tempered(np.asarray(predictive.log_probs, float), self.temperature)
         share: Any = epsilon
         if self.slope:
             share = leaning_share(epsilon, self._lean(predictive))[:, None]
-        good, wrong = _joint(probs, y, share, self.confusion)
-        return good, _untrusted(predictive, wrong.T).T
+        good, wrong = joint_of(probs, y, share, self.confusion)
+        return good, untrusted(predictive, wrong.T).T
 
 
 def _search(predictive: ClassPredictive) -> Callable[..., float]:
@@ -442,18 +446,13 @@ def _pays(
     halves = some[::2], some[1::2]
     gains = []
     for one, other in (halves, halves[::-1]):
-        seen, unseen = (_of_rows(predictive, half) for half in (one, other))
+        seen, unseen = (of_rows(predictive, half) for half in (one, other))
         scores = (law(seen, y[one], weight[one]).score(unseen, y[other]) for law in (rich, plain))
         gains.append(np.subtract(*scores))
     gain, share = np.concatenate(gains), weight[np.concatenate(halves[::-1])]
     mean = np.average(gain, weights=share)
     error = np.sqrt(np.average((gain - mean) ** 2, weights=share) / len(gain))
     return bool(mean > 2 * error and mean * len(gain) > _LEAST_GAIN)
-
-
-def _of_rows(predictive: ClassPredictive, which: Array) -> ClassPredictive:
-    """The predictive of some of the rows."""
-    return ClassPredictive(*(None if v is None else v[which] for v in predictive))
 
 
 def _telling(predictive: ClassPredictive) -> Any:
@@ -464,109 +463,7 @@ def _telling(predictive: ClassPredictive) -> Any:
     return np.sort(np.random.default_rng(0).permutation(n)[: max(_ANSWERS // classes, 1)])
 
 
-def _untrusted(predictive: ClassPredictive, values: Array) -> Array:
-    """Values [..., n], 0 for rows whose label is known to be right."""
-    return values if predictive.trusted is None else np.where(predictive.trusted, 0, values)
-
-
 def _most(predictive: ClassPredictive) -> float:
     """The largest share of wrong labels: beyond it a given label speaks for the other classes."""
     classes = np.shape(predictive.log_probs)[1]
     return _BELOW * (classes - 1) / classes
-
-
-def _doubt(predictive: ClassPredictive) -> FloatArray:
-    """Entropy of each row's label by that of a blind guess, [n]."""
-    return predictive.entropy / np.log(np.shape(predictive.log_probs)[1])
-
-
-def _tempered(log_probs: FloatArray, temperature: float) -> FloatArray:
-    return softmax(log_probs / temperature, axis=1)
-
-
-def _joint(
-    probs: FloatArray, y: Array, share: float | FloatArray, confusion: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    """p(label good, given = y), [n], and p(true = c, label wrong, given = y), [n, C].
-
-    share: of wrong labels, of all rows or of each, [n, 1]
-    """
-    own = np.arange(len(y)), y
-    good = ((1 - share) * probs)[own]
-    if confusion is not None:
-        return good, share * probs * confusion[:, y].T
-    wrong = share * probs / (probs.shape[1] - 1)
-    wrong[own] = 0.0
-    return good, wrong
-
-
-def _labels_by_temperature(
-    predictive: ClassPredictive, y: Array, confusion: FloatArray | None
-) -> Callable[[float], FloatArray]:
-    """Log probabilities of good labels and of wrong ones, [2, n], by log temperature."""
-    log_probs = np.asarray(predictive.log_probs, float)
-    given_at = _given_by_temperature(log_probs, y)
-
-    def logs_at(log_temperature: float) -> FloatArray:
-        temperature = float(np.exp(log_temperature))
-        good = given_at(temperature)
-        if confusion is None:
-            wrong = (1 - good) / (log_probs.shape[1] - 1)
-        else:
-            wrong = np.sum(_tempered(log_probs, temperature) * confusion[:, y].T, axis=1)
-        return np.log(np.stack([good, _untrusted(predictive, wrong)]) + TINY)
-
-    return logs_at
-
-
-def _given_by_temperature(log_probs: FloatArray, y: Array) -> Callable[[float], FloatArray]:
-    """Probabilities of the given labels, [n], by temperature.
-
-    A law looks at a hundred temperatures. With thousands of classes that is most of the time of a
-    fit: one exponential of [n, C] each, in one place of memory, and no more; in single precision,
-    which takes a fifth of the time, where classes are many.
-    """
-    kind = np.float32 if log_probs.shape[1] > _MOST_CLASSES else np.float64
-    below = (log_probs - log_probs.max(axis=1, keepdims=True)).astype(kind, copy=False)
-    own, scratch = below[np.arange(len(y)), y], np.empty_like(below)
-
-    def given_at(temperature: float) -> FloatArray:
-        np.exp(np.divide(below, kind(temperature), out=scratch), out=scratch)
-        return np.asarray(np.exp(own / kind(temperature)) / scratch.sum(axis=1), float)
-
-    return given_at
-
-
-def _confusion(
-    predictive: ClassPredictive, y: Array, weight: Array, temperature: float
-) -> tuple[float, FloatArray]:
-    """p(given | true) of wrong labels at a temperature by EM, and how well it explains rows.
-
-    Pseudo-counts hold it near uniform; they are a Dirichlet prior, which the evidence includes.
-    """
-    probs = _tempered(np.asarray(predictive.log_probs, float), temperature)
-    classes = probs.shape[1]
-    off = 1 - np.eye(classes)
-    uniform = off / (classes - 1)
-    given = csr_array((weight, (y, np.arange(len(y)))), shape=(classes, len(y)))
-    epsilon, confusion = 0.1, uniform
-
-    def joint(epsilon: float, confusion: FloatArray) -> tuple[FloatArray, FloatArray]:
-        good, wrong = _joint(probs, y, epsilon, confusion)
-        return good, _untrusted(predictive, wrong.T).T
-
-    for _ in range(_CONFUSION_ROUNDS):
-        good, wrong = joint(epsilon, confusion)
-        counts = (given @ (wrong / (good + wrong.sum(axis=1) + TINY)[:, None])).T
-        new = counts * off + _PSEUDO_WRONG * uniform
-        new /= new.sum(axis=1, keepdims=True)
-        moved = np.abs(new - confusion).max()
-        epsilon, confusion = float(counts.sum() / weight.sum()), new
-        if moved < 1e-3:
-            break
-    good, wrong = joint(epsilon, confusion)
-    evidence = np.log(good + wrong.sum(axis=1) + TINY) @ weight
-    log_ratio = np.log(np.where(off > 0, confusion, 1.0) * (classes - 1) ** off)
-    prior = _PSEUDO_WRONG * float(np.sum(uniform * log_ratio))
-    spread = -0.5 * (np.log(temperature) / _SPREAD) ** 2
-    return float(evidence + prior + spread), confusion
