@@ -88,8 +88,9 @@ def choose(
     for i, (learner, path, _) in enumerate(options):
         here = place.part(compared_share * i / len(options), compared_share / len(options))
         unseen.append(learner.unseen(prepared[i], fold, range(looked), path, key, place=here))
-    every = _Joined(unseen)
-    best, table = best_of(law, rows.take(fold < looked), candidates, every)
+    every, judges = _Joined(unseen), rows.take(fold < looked)
+    alone = [law.fit(beside_trust(p, judges.trusted), judges.y, judges.weight) for p in every]
+    best, table = best_of(law, judges, candidates, every, alone)
     t = candidates[best].t
     place_of = [option.learner for option in options].index(candidates[best].learner)
     learner, own = options[place_of].learner, prepared[place_of]
@@ -99,7 +100,8 @@ def choose(
         rest = learner.unseen(own, fold, range(looked, count), (t,), key, place=here)
         whole = in_order([whole, rest[0]], fold >= looked)
     whole = beside_trust(whole, rows.trusted)
-    known = law.fit(whole, rows.y, rows.weight).averaged(whole, rows.y, rows.weight)
+    known = law.fit(whole, rows.y, rows.weight) if looked < count else alone[best]
+    known = known.averaged(whole, rows.y, rows.weight)
     return Choice(learner, t, own, known, whole, table)
 
 
@@ -235,7 +237,10 @@ def compared(
     error = np.sqrt(np.square(gap - behind[:, None]) @ share / weight.sum())
     # Where rows may well be clean, the first (the largest t) within two standard errors of the
     # best: a smaller t costs rows that are merely unusual.
-    taken = best if dirty(best) else int(np.flatnonzero(behind <= 2 * error)[0])
+    near = behind <= 2 * error
+    near[best] = True
+    first = int(np.argmax(near))
+    taken = best if first == best or dirty(best) else first
     table = [
         {
             "learner": learner.name,

@@ -107,6 +107,8 @@ class _Line(NamedTuple):
 
     def best(self, law: type[Law], rows: Rows) -> _Seen:
         """At the t to take."""
+        if len(self.seen) == 1:
+            return self.seen[0]
         found, _ = best_of(
             law,
             rows,

@@ -176,11 +176,25 @@ class WrongLabels:
         Which labels are mistaken for which, and in which rows, does not depend on the predictive:
         all have this confusion. Where the share depends on the row, all have the doubt of the first
         predictive; that of a robust one hardly tells where mistakes are many.
+        alone: laws fitted beside each, of which some are such already
         """
         if not self.slope:
-            return [self.beside(p, y, weight, self.confusion) for p in predictives]
+            known: Sequence[WrongLabels | None] = alone or [None] * len(predictives)
+            return [
+                replace(law, surprise=0.0)
+                if law is not None and self._is_like(law)
+                else self.beside(p, y, weight, self.confusion)
+                for p, law in zip(predictives, known, strict=True)
+            ]
         doubt = doubt_of(predictives[0])
         return [self.leaning(p, y, weight, self.confusion, doubt) for p in predictives]
+
+    def _is_like(self, law: WrongLabels) -> bool:
+        """Whether a law was fitted with this confusion and spread, and the same share in all rows.
+
+        Surprises aside, which are found later.
+        """
+        return law.confusion is self.confusion and not law.slope and law.spread == self.spread
 
     def _confused(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
         """With the confusion of the temperature that explains rows best."""
