@@ -37,7 +37,7 @@ _WILD = 0.01  # of right targets, that no predictive foresees
 _CORE = 0.4  # the least scale of other tails, in units of the Gaussian's
 _WIDE = 3.0  # times nine tenths of targets is how far their range may reach from its middle
 _SCALES = 50  # that make a Student's t, about
-_JUDGES = 4000  # rows by which a predictive is calibrated
+_JUDGES = 2000  # rows by which a predictive is calibrated
 
 
 @storable
