@@ -12,6 +12,7 @@ from mtbayes import _files
 from mtbayes.cli import app
 from mtbayes.data.schema import learn_table
 from mtbayes.estimators import RobustRegressor
+from mtbayes.fitting import crowd
 from mtbayes.tables import comparison
 from mtbayes.tables.contenders import OURS
 from mtbayes.tables.model import TableModel
@@ -87,6 +88,14 @@ def case(tmp_path_factory):
     found = Case(tmp_path_factory.mktemp("commands"))
     assert found.fitted.exit_code == 0, found.fitted.output
     return found
+
+
+@pytest.fixture(scope="module")
+def few_trees():
+    """Few trees look first at what several people said: enough where they are told apart easily."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crowd, "TREES", 30)
+        yield
 
 
 @pytest.fixture(scope="session")

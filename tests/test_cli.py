@@ -110,7 +110,9 @@ def test_folder_that_cannot_be_written(tmp_path):
 def test_demo(tmp_path, monkeypatch):
     """The command; what the default learns is tested in tests/experiments."""
     monkeypatch.setattr(demo, "EPOCHS", 2)
-    monkeypatch.setattr(demo, "RobustClassifier", partial(RobustClassifier, learner="linear"))
+    monkeypatch.setattr(
+        demo, "RobustClassifier", partial(RobustClassifier, learner="linear", t=0.7)
+    )
     result = run(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     folder = tmp_path / "demo"

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from mtbayes.cli import app
 from mtbayes.tables.model import TableModel
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUICK = ("--learner", "linear", "--t", "1", "--epochs", "20")
 QUALITY = (0.95, 0.8, 0.5)
 

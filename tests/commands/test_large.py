@@ -155,6 +155,7 @@ def test_a_number_that_cannot_be_is_named_also_where_the_sample_is_clean(folder,
     pq.write_table(pa.table({"x": x, "price": price}), folder / "absurd.parquet")
     monkeypatch.setattr(streamed, "SAMPLE", 200)
     options = ("--target", "price", "--t", "0.9", "--epochs", "40", "-o", "absurd.csv", "--json")
+    options = (*options, "--learner", "linear", "--m", "2")
     result = run("audit", "absurd.parquet", *options, folder=folder)
     assert result.exit_code == 0, result.output
     first = json.loads(result.output)["suspects"][0]
@@ -173,6 +174,7 @@ def test_feather_is_read_as_it_is_needed(folder, monkeypatch):
     feather.write_feather(pq.read_table(folder / "rows").drop_columns("year"), folder / "f.feather")
     monkeypatch.setattr(streamed, "SAMPLE", 200)
     options = ("--target", "label", "--t", "0.7", "--epochs", "5", "-o", "a.parquet")
+    options = (*options, "--learner", "linear", "--m", "2")
     result = run("audit", "f.feather", *options, folder=folder)
     assert result.exit_code == 0, result.output
     assert "Learning from 200 of 600 rows" in result.output

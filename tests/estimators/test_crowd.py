@@ -7,6 +7,8 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from mtbayes import Annotations, InvalidInput, RobustClassifier, RobustRegressor, load
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUALITY = (0.95, 0.85, 0.6, 0.5, 0.1)
 
 
@@ -25,12 +27,12 @@ def simulated(n=240, per_row=3, seed=0):
 
 
 def quick(**settings):
-    trees = ExtraTreesClassifier(40, min_samples_leaf=3, random_state=0)
+    trees = ExtraTreesClassifier(12, min_samples_leaf=3, random_state=0)
     return RobustClassifier(learner=trees, t=1.0, random_state=0, **settings)
 
 
 def quick_of_numbers():
-    trees = ExtraTreesRegressor(40, min_samples_leaf=3, random_state=0)
+    trees = ExtraTreesRegressor(12, min_samples_leaf=3, random_state=0)
     return RobustRegressor(learner=trees, t=1.0, random_state=0)
 
 

@@ -18,7 +18,7 @@ def dirty(n=500, seed=0):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return RobustDensity(random_state=0).fit(dirty())
+    return RobustDensity(epochs=60, random_state=0).fit(dirty())
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def clusters():
     rng = np.random.default_rng(1)
     x = np.concatenate([rng.normal(-5, 0.5, (300, 2)), rng.normal(5, 1, (300, 2))])
     x[::20] = rng.uniform(-30, 30, (30, 2))
-    return x, RobustDensity(random_state=0).fit(x)
+    return x, RobustDensity(epochs=60, random_state=0).fit(x)
 
 
 # Units.
@@ -121,7 +121,7 @@ def test_outliers_around_clusters_are_found(clusters):
 
 def test_clean_rows_are_left_alone():
     x = np.random.default_rng(4).normal(size=(500, 1))
-    model = RobustDensity(random_state=0).fit(x)
+    model = RobustDensity(epochs=60, random_state=0).fit(x)
     assert model.contamination_.low == 0
     assert model.contamination_.value < 0.02
     assert model.outlier_probability_.mean() < 0.02
@@ -151,7 +151,7 @@ def test_history_is_of_the_last_fit(fitted):
 
 def test_equal_seeds_give_equal_densities():
     x = dirty(60)
-    one, two, other = (RobustDensity(epochs=10, random_state=s).fit(x) for s in (1, 1, 2))
+    one, two, other = (RobustDensity(t=0.7, epochs=10, random_state=s).fit(x) for s in (1, 1, 2))
     np.testing.assert_array_equal(one.score_samples(x), two.score_samples(x))
     assert (one.score_samples(x) != other.score_samples(x)).any()
 

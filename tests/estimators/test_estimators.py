@@ -44,7 +44,7 @@ def line():
 
 
 def test_wrong_labels_are_counted_and_found():
-    x, y = (rows[:900] for rows in load_digits(return_X_y=True))
+    x, y = (rows[:600] for rows in load_digits(return_X_y=True))
     dirty = flip_labels(y, 0.3, seed=0)
     model = RobustClassifier(epochs=60, hidden=(30,), random_state=0).fit(x, dirty.data)
     assert model.contamination_.low <= 0.3 <= model.contamination_.high
@@ -128,7 +128,8 @@ def test_scikit_learns_tools_work(wine):
 def test_images_go_into_the_convolutional_network(tmp_path):
     x, y = load_digits(return_X_y=True)
     images, y = x.reshape(-1, 8, 8)[:100], y[:100]
-    model = RobustClassifier(network="cnn", epochs=3, t=1.0, random_state=0).fit(images, y)
+    quick = {"network": "cnn", "modes": 5, "epochs": 3, "t": 1.0, "random_state": 0}
+    model = RobustClassifier(**quick).fit(images, y)
     assert model.predict_proba(images).shape == (100, 10)
     assert model.shares_ == {"network": 1.0}
     model.save(tmp_path / "images.mtb")
@@ -139,7 +140,7 @@ def test_images_go_into_the_convolutional_network(tmp_path):
     np.testing.assert_allclose(judged.outlier_probability, model.outlier_probability_, rtol=1e-6)
     with pytest.raises(InvalidInput, match="got a pool of network"):
         model.partial_fit(images[:20], y[:20])
-    alone = RobustClassifier(network="cnn", epochs=3, t=1.0, learner="network", random_state=0)
+    alone = RobustClassifier(**quick | PLAIN, learner="network")
     alone.fit(images, y).partial_fit(images[:20], y[:20])
     with pytest.raises(InvalidInput, match="images"):
         RobustClassifier(network="cnn").fit(x[:100, :9], y)
@@ -335,8 +336,7 @@ def test_a_small_t_begins_in_the_middle(line, monkeypatch):
 def test_ten_thousand_classes_are_possible():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40, 3)), np.arange(40) % 20
-    plain = PLAIN | {"modes": 2}
-    model = RobustClassifier(epochs=1, hidden=(4,), t=1.0, random_state=0, **plain)
+    model = RobustClassifier(**QUICK | {"modes": 2, "epochs": 1, "hidden": (4,), "t": 1.0})
     model.partial_fit(x, y, classes=np.arange(10_000))
     assert model.predict_proba(x[:3]).shape == (3, 10_000)
 

@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_predict
 
 import mtbayes
@@ -17,6 +18,7 @@ N = 90
 RNG = np.random.default_rng(0)
 SIZE = RNG.normal(size=N)
 LABEL = np.where(SIZE + 0.3 * RNG.normal(size=N) > 0, "large", "small")
+QUICK = {"learner": "linear", "t": 1.0, "m": 2, "modes": 1, "beta": 10.0, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def frame():
 @pytest.fixture(scope="module")
 def model(frame):
     frame = frame.drop(columns="id")
-    return RobustClassifier("linear", t=1.0, random_state=0).fit(frame, LABEL)
+    return RobustClassifier("linear", t=1.0, epochs=30, random_state=0).fit(frame, LABEL)
 
 
 def test_columns_are_those_of_the_command(frame, model):
@@ -48,7 +50,7 @@ def test_columns_are_those_of_the_command(frame, model):
     assert dict(schema.dropped) == {"id": "it only counts the rows"}
     kinds = [type(column).__name__ for column in model.coder_.columns]
     assert kinds == ["Number", "Category", "Date", "Boolean", "Text"]
-    by_hand = RobustClassifier("linear", t=1.0, random_state=0).fit(coded.x, coded.y)
+    by_hand = clone(model).fit(coded.x, coded.y)
     np.testing.assert_array_equal(by_hand.predict_proba(coded.x), model.predict_proba(frame))
 
 
@@ -72,13 +74,12 @@ def test_rows_that_lack_columns_or_are_no_frame_are_refused(frame, model):
 
 def test_a_frame_of_numbers_is_left_as_it_is():
     table = pd.DataFrame({"a": SIZE, "b": SIZE**2})
-    model = RobustRegressor("trees", t=1.0, random_state=0).fit(table, SIZE)
+    model = RobustRegressor(LinearRegression(), t=1.0, random_state=0).fit(table, SIZE)
     assert not hasattr(model, "coder_")
     assert model.feature_names_in_.tolist() == ["a", "b"]
 
 
-def test_files_keep_how_frames_are_coded(frame, tmp_path):
-    model = RobustClassifier("trees", t=1.0, random_state=0).fit(frame.drop(columns="id"), LABEL)
+def test_files_keep_how_frames_are_coded(frame, model, tmp_path):
     model.save(tmp_path / "frame.mtb")
     again = mtbayes.load(tmp_path / "frame.mtb")
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
@@ -103,7 +104,7 @@ def test_text_alone_is_learned_from(frame, tmp_path, learner):
 
 
 def test_folds_learn_columns_of_their_own_rows(frame):
-    model = RobustClassifier("trees", t=1.0, random_state=0)
+    model = RobustClassifier(**QUICK, epochs=60)
     found = cross_val_predict(model, frame.drop(columns="id"), LABEL, cv=3)
     assert np.mean(found == LABEL) > 0.8
     assert not hasattr(clone(model), "coder_")
@@ -112,7 +113,7 @@ def test_folds_learn_columns_of_their_own_rows(frame):
 def test_what_cannot_be_told_is_warned_of():
     table = pd.DataFrame({"a": ["1.628", "2.000", "3.125"] * 30, "b": SIZE})
     with pytest.warns(UserWarning, match="may be 1.628 or 1628"):
-        RobustClassifier("trees", t=1.0).fit(table, LABEL)
+        RobustClassifier(**QUICK, epochs=5).fit(table, LABEL)
 
 
 def test_what_new_rows_have_of_their_own_is_warned_of(frame, model):
@@ -123,7 +124,7 @@ def test_what_new_rows_have_of_their_own_is_warned_of(frame, model):
 
 def test_columns_that_are_left_out_are_warned_of(frame):
     with pytest.warns(UserWarning, match=r"columns left out: 'id' \(it only counts the rows\)"):
-        RobustClassifier("trees", t=1.0, random_state=0).fit(frame, LABEL)
+        RobustClassifier(**QUICK, epochs=5).fit(frame, LABEL)
 
 
 def test_new_rows_may_lack_all_values_of_a_column(frame, model):
@@ -143,5 +144,5 @@ def test_durations_and_times_of_day_are_numbers():
     np.testing.assert_allclose(model.predict(other), model.predict(hours), atol=0.02)
     assert np.corrcoef(model.predict(other), SIZE)[0, 1] > 0.9
     clock = pa.array((3600 * np.arange(N) % 86400).tolist(), pa.int32()).cast(pa.time32("s"))
-    found = RobustRegressor("trees", t=1.0, random_state=0).fit(pa.table({"v": clock}), SIZE)
+    found = RobustRegressor(**QUICK, epochs=5).fit(pa.table({"v": clock}), SIZE)
     assert found.coder_.columns[0].fill == np.median(3600 * np.arange(N) % 86400)

@@ -117,6 +117,7 @@ def test_equal_rows_are_one_row_with_their_weight(frame):
     np.testing.assert_allclose(again, said, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_what_people_said_and_certificates_take_it_too(frame):
     people = Annotations.wide(np.column_stack([GIVEN, LABEL, LABEL]))
     model = RobustClassifier(by_name(), t=1.0, random_state=0).fit(frame, people)

@@ -168,12 +168,19 @@ def test_hidden_sizes_whose_arrays_are_not_there(case, tmp_path):
         mtbayes.load(path)
 
 
-@pytest.mark.parametrize("folds", [4, 6, 10**12])
-def test_trees_of_more_or_fewer_folds_than_there_are(tmp_path, folds):
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    """The file of a model of trees."""
     x = np.random.default_rng(0).normal(size=(60, 2))
-    path = tmp_path / "trees.mtb"
+    path = tmp_path_factory.mktemp("trees") / "trees.mtb"
     mtbayes.RobustRegressor("trees", t=1.0, random_state=0).fit(x, x[:, 0]).save(path)
-    arrays, settings = opened(path)
+    return path
+
+
+@pytest.mark.parametrize("folds", [4, 6, 10**12])
+def test_trees_of_more_or_fewer_folds_than_there_are(trees, tmp_path, folds):
+    arrays, settings = opened(trees)
+    path = tmp_path / "trees.mtb"
     text = json.dumps(settings)
     assert '"folds": 5' in text
     write_arrays(path, arrays, json.loads(text.replace('"folds": 5', f'"folds": {folds}')))

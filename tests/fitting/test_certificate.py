@@ -6,6 +6,7 @@ import pytest
 
 from mtbayes import InvalidInput, RobustClassifier, RobustRegressor
 from mtbayes.fitting.certificate import Parts, _evidence
+from mtbayes.theory import sampling
 from mtbayes.theory.bounds import moment
 
 ADDED = ("empirical risk", "Monte Carlo error", "for ")
@@ -99,7 +100,8 @@ def _undone(evidence, x):
 
 
 @pytest.mark.parametrize("of", ["member", "members", "ensemble"])
-def test_other_certificates_name_what_they_bound_and_pay_for_monte_carlo(rows, certified, of):
+def test_other_certificates_name_what_they_bound_and_pay_for_monte_carlo(rows, monkeypatch, of):
+    monkeypatch.setattr(sampling, "_GROUPS", 500)
     found = estimator().certify(*rows, of=of)
     whose = {"member": "one member drawn", "members": "2 members drawn", "ensemble": "whole"}[of]
     assert whose in found.statement

@@ -334,18 +334,18 @@ def test_double_precision_whatever_jax_does(exact, enumerate_all):
 
 def test_chunks_of_rows_change_nothing(monkeypatch):
     rng = np.random.default_rng(9)
-    log_lik, q = rng.uniform(-30, 0, (60, 3000)), rng.dirichlet(np.ones(60))
+    log_lik, q = rng.uniform(-30, 0, (60, 1000)), rng.dirichlet(np.ones(60))
     whole = expected_log_t(log_lik, q, 5, 0.7)
     module = sys.modules["mtbayes.maths.expectation"]
-    monkeypatch.setattr(module, "_TABLE_BYTES", 2**22)
-    monkeypatch.setattr(module, "_CACHE_BYTES", 2**25)  # room for some of the tables
+    monkeypatch.setattr(module, "_TABLE_BYTES", 2**20)
+    monkeypatch.setattr(module, "_CACHE_BYTES", 2**23)  # room for some of the tables
     sample = MultiSample(log_lik)
     list(sample.chunks(q[None], np.array([5.0]), np.array([0.7])))  # fills the cache
     slices, values = zip(*sample.chunks(q[None], np.array([5.0]), np.array([0.7])), strict=True)
     assert len(slices) > 10
-    assert sum(len(v) for v in values) == 3000
+    assert sum(len(v) for v in values) == 1000
     assert np.allclose(np.concatenate(values)[:, 0].T, whole, rtol=1e-12, atol=0)
-    edges = {s.start for s in slices} | {s.stop - 1 for s in slices} | set(range(0, 3000, 97))
+    edges = {s.start for s in slices} | {s.stop - 1 for s in slices} | set(range(0, 1000, 97))
     for i in edges:
         alone = expected_log_t(log_lik[:, [i]], q, 5, 0.7)[:, 0]
         assert np.allclose(whole[:, i], alone, rtol=1e-12, atol=0)

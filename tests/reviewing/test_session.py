@@ -19,7 +19,7 @@ from mtbayes.reviewing.outlook import outlook
 
 from .conftest import table, until, write_rows
 
-TREES = {"learner": "trees", "t": 0.5}
+TREES = {"learner": "trees", "t": 1.0}
 
 
 def opinion(suspicion, share=0.1):
@@ -198,7 +198,7 @@ def test_a_person_who_answers_truthfully_finds_the_wrong_rows(dirty, tmp_path):
     assert json.loads(result.stdout)["correct"] == found
     model = tmp_path / "model.mtb"
     result = conftest.run("fit", path, "--target", "label", "--model", model, "--learner", "trees",
-                          "--t", "0.5", "--review", tmp_path / "log.jsonl")  # fmt: skip
+                          "--t", "1", "--review", tmp_path / "log.jsonl")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert f"From the review: {looked} rows are certain" in result.output
     judged = mtbayes.load(model).fitted_.training

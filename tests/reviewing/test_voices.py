@@ -14,6 +14,8 @@ from mtbayes.reviewing.views import Views
 
 from .conftest import Running, write_rows
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 QUALITY = {"ann": 0.95, "bob": 0.8, "cem": 0.3}
 QUICK = ("--learner", "linear", "--t", "1", "--epochs", "20", "--seed", "0")
 
