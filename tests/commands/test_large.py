@@ -155,7 +155,6 @@ def test_a_number_that_cannot_be_is_named_also_where_the_sample_is_clean(folder,
     pq.write_table(pa.table({"x": x, "price": price}), folder / "absurd.parquet")
     monkeypatch.setattr(streamed, "SAMPLE", 200)
     options = ("--target", "price", "--t", "0.9", "--epochs", "40", "-o", "absurd.csv", "--json")
-    options = (*options, "--learner", "linear", "--m", "2")
     result = run("audit", "absurd.parquet", *options, folder=folder)
     assert result.exit_code == 0, result.output
     first = json.loads(result.output)["suspects"][0]

@@ -121,7 +121,7 @@ def test_outliers_around_clusters_are_found(clusters):
 
 def test_clean_rows_are_left_alone():
     x = np.random.default_rng(4).normal(size=(500, 1))
-    model = RobustDensity(epochs=60, random_state=0).fit(x)
+    model = RobustDensity(random_state=0).fit(x)
     assert model.contamination_.low == 0
     assert model.contamination_.value < 0.02
     assert model.outlier_probability_.mean() < 0.02

@@ -223,9 +223,11 @@ def test_many_rows_are_compared_on_two_folds_and_all_are_judged():
     rng = np.random.default_rng(4)
     x = rng.uniform(-1, 1, (1000, 1)).astype(np.float32)
     y = (2 * x[:, 0] + 0.3 * rng.normal(size=1000)).astype(np.float32)
-    found, heard = chosen(10, Rows(x, y, np.ones(1000)), (1.0, 0.9))
+    weight = np.ones(1000)
+    found, heard = chosen(10, Rows(x, y, weight), (1.0, 0.9))
     assert np.corrcoef(found.unseen.mean, x[:, 0])[0, 1] > 0.95
     assert found.unseen.means.shape[1] == 1000
+    np.testing.assert_equal(vars(found.law), vars(WrongTargets.fit(found.unseen, y, weight)))
     # A fold has 8 epochs at the middle t, then 2 for each candidate that it compares.
     assert len(heard) == 2 * (8 + 2 * 2) + 3 * (8 + 2)
     assert heard[-1] == pytest.approx(1)

@@ -193,6 +193,21 @@ def test_all_predictives_of_the_same_rows_get_the_doubt_of_the_first():
     assert second.contamination(robust, y, weight).value == pytest.approx(wrong.mean(), abs=0.02)
 
 
+@pytest.mark.parametrize("pair", [False, True])
+def test_laws_that_are_known_are_those_that_would_be_fitted(pair):
+    """Of labels that one predictive hardly explains, another may learn a confusion."""
+    p, y, _ = labels(np.random.default_rng(34), 600, 4, 0.3, pair=pair)
+    flat = ClassPredictive(log_softmax(0.1 * p.log_probs, axis=1), np.zeros(600))
+    weight = np.ones(600)
+    alone = [WrongLabels.fit(each, y, weight) for each in (p, flat)]
+    assert (alone[0].confusion is None) is not pair
+    assert alone[0].surprise > 0
+    for law in alone:
+        fitted, known = (law.beside_all([p, flat], y, weight, some) for some in ((), alone))
+        for one, other in zip(fitted, known, strict=True):
+            np.testing.assert_equal(vars(one), vars(other))
+
+
 @pytest.mark.parametrize("confusion", [None, "CONFUSION"])
 def test_leaning_share_is_bayes_rule_with_a_prior_for_each_row(confusion):
     confusion = None if confusion is None else CONFUSION

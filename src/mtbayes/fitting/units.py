@@ -12,7 +12,7 @@ from mtbayes.types import Array, FloatArray
 
 _BEND = 3.0
 _FAR = 1e15  # for a target; its square is a number in single precision
-_WIDE = 5.0  # ranges of nine tenths of targets, from their middle: one farther off says no more
+_WIDE = 10.0  # ranges of nine tenths of targets, from their middle: one farther off says no more
 _WILD = 1e300  # what a larger target is taken for; sums of such are numbers
 _ENOUGH = 10_000  # rows for a quantile
 

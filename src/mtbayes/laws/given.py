@@ -50,7 +50,7 @@ def joint_of(
     share: of wrong labels, of all rows or of each, [n, 1]
     """
     own = np.arange(len(y)), y
-    good = ((1 - share) * probs)[own]
+    good = (1 - np.ravel(share)) * probs[own]
     if confusion is not None:
         return good, share * probs * confusion[:, y].T
     wrong = share * probs / (probs.shape[1] - 1)
