@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from mtbayes.laws.estimation import Contamination, mixture_shares
+from mtbayes.laws.estimation import Contamination
 from mtbayes.laws.labels import WrongLabels
+from mtbayes.laws.mixtures import mixture_shares
 from mtbayes.laws.points import PointPredictive, WrongPoints
 from mtbayes.laws.targets import WrongTargets
 from mtbayes.types import Array, FloatArray

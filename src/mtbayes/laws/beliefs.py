@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from mtbayes.laws.estimation import TINY, Prior, near_one
+from mtbayes.laws.estimation import Prior, near_one
+from mtbayes.laws.mixtures import TINY
 from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Array
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_array
 
-from mtbayes.laws.estimation import TINY
+from mtbayes.laws.mixtures import TINY
 from mtbayes.maths.softmax import softmax
 from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Array, FloatArray

@@ -14,13 +14,11 @@ from scipy.special import entr, expit, logit, logsumexp, ndtri
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.beliefs import Telling, sureness
 from mtbayes.laws.estimation import (
-    TINY,
     Contamination,
     allowance,
     around,
     calibrate,
     calibrate_all_over,
-    explained_below,
     leaned,
     leaning_share,
     near_one,
@@ -39,8 +37,9 @@ from mtbayes.laws.given import (
     tempered,
     untrusted,
 )
+from mtbayes.laws.mixtures import TINY, explained_below
 from mtbayes.laws.surprise import Surprise
-from mtbayes.maths.softmax import log_softmax, softmax
+from mtbayes.maths.softmax import log_softmax
 from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Array, FloatArray
 
@@ -332,8 +331,7 @@ class WrongLabels:
         few = of_rows(predictive, some)
         counted = weight[some] * (weight.sum() / weight[some].sum())
         logs = labels_by_temperature(few, y[some], self.confusion)(float(np.log(self.temperature)))
-        tempered = log_softmax(np.asarray(few.log_probs, float) / self.temperature, axis=1)
-        likeliest = softmax(tempered, axis=1).max(axis=1)
+        likeliest = tempered(np.asarray(few.log_probs, float), self.temperature).max(axis=1)
         doubt = float(np.average(1 - likeliest, weights=counted))
         lean = self._lean(few) if self.slope and self.doubt is None else None
         at = float if lean is None else partial(leaning_share, lean=lean)
