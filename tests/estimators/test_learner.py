@@ -69,6 +69,17 @@ def test_a_linear_map_is_left_out_where_it_would_have_to_say_too_much(dirty, mon
     assert "linear" not in names
 
 
+def test_networks_see_all_rows_in_the_end_where_rows_are_many():
+    few, many = (
+        RobustClassifier()._options((rows, 4), np.arange(3))
+        for rows in (tries.FEW_ROWS - 1, tries.FEW_ROWS)
+    )
+    assert [option.learner.name for option in many[:2]] == ["network", "linear"]
+    assert [option.learner.last for option in few[:2]] == [0.0, 0.0]
+    assert [option.learner.last for option in many[:2]] == [tries.LAST, 0.0]
+    assert {other.last for other in many[0].others} == {tries.LAST}
+
+
 @pytest.mark.parametrize("many", [10**9, 0], ids=["usual", "as few networks as may be"])
 def test_classes_of_two_rows_are_not_called_wrong(monkeypatch, many):
     """Where both rows of a class lay in one fold, a fifth of all labels came as a surprise."""

@@ -40,10 +40,11 @@ IMAGE_WIDTHS = WIDTHS[1:]
 """The same for images, whose networks are dear: the wider was no better, or worse."""
 LINEAR_WIDTHS = (*WIDTHS, 0.15)
 """The same without hidden units, where hundreds of columns say a little each, as those of text."""
-LAST = 0.2
-"""Of the epochs of networks for images, those in which all modes see all rows."""
 EFFORT, FEW_EFFORT, FEW_ROWS = 0.4, 0.25, 1000
 """Of a network's training where others speak beside it; of classes, where rows are few, less."""
+LAST = 0.5
+"""Of the epochs of networks, those in which all modes see all rows; none where rows are few, which
+modes would learn by heart."""
 
 
 class TriesLearners(Robust):
@@ -130,7 +131,9 @@ class TriesLearners(Robust):
             return [self._points(hidden, FOLDS, few, WIDTHS[:1], effort), *trees]
         by_lines = self._points(linear, FOLDS, path, LINEAR_WIDTHS, effort)
         return [
-            self._points(hidden, self.modes, path, WIDTHS, effort),
+            self._points(
+                hidden, self.modes, path, WIDTHS, effort, LAST if rows >= FEW_ROWS else 0.0
+            ),
             *([by_lines] if self.hidden else []),
             *trees,
         ]
