@@ -81,7 +81,31 @@ def test_missing_columns_are_named(case):
 def test_cells_that_cannot_be_read_are_counted(case):
     path = case.write("strays.csv", ["x,colour", "1,red", "one,red"])
     result = case.run("predict", case.model, path, "-o", case.folder / "s.csv")
-    assert "1 cells of 'x' cannot be read" in result.output
+    assert "1 cell of 'x' cannot be read" in result.output
+
+
+def test_numbers_far_from_all_fitted_ones_are_told(case, monkeypatch):
+    """Whatever batch they come in; one that is a little beyond the fitted ones is no news."""
+    monkeypatch.setattr(reading, "_BLOCK", 2**9)
+    low, high = f"{case.x.min():.4f}", f"{case.x.max():.4f}"
+    near = case.x.max() + 0.9 * np.ptp(case.x)
+    lines = [f"{near:.4f},red", "1e30,red", *["0,red"] * 200, "-400,red", "250,blue"]
+    path = case.write("far.csv", ["x,colour", *lines])
+    said = " ".join(
+        case.run("predict", case.model, path, "-o", case.folder / "far-p.csv").output.split()
+    )
+    fitted = f"which are {float(low):g} to {float(high):g}"
+    assert f"3 rows have a 'x' far from all fitted ones, {fitted}: -400 to 1e+30. No data" in said
+    assert "infinite" not in said
+    path = case.write("infinite.csv", ["x,colour", "-inf,red", "0,red"])
+    said = " ".join(
+        case.run("predict", case.model, path, "-o", case.folder / "i.csv").output.split()
+    )
+    assert "1 row has a 'x' far from all fitted ones" in said
+    assert ": -inf." in said
+    assert "infinite ones count as missing" in said
+    own = case.run("predict", case.model, case.data, "-o", case.folder / "own.csv").output
+    assert "far from" not in own
 
 
 def test_nothing_is_written_over_or_half_written(case):

@@ -117,7 +117,7 @@ def test_what_cannot_be_told_is_warned_of():
 
 def test_what_new_rows_have_of_their_own_is_warned_of(frame, model):
     new = frame.assign(colour=["pink", *frame["colour"][1:]])
-    with pytest.warns(UserWarning, match=r"1 rows have a 'colour' that no fitted row had: 'pink'"):
+    with pytest.warns(UserWarning, match=r"1 row has a 'colour' that no fitted row had: 'pink'"):
         model.predict(new)
 
 

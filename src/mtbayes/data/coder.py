@@ -23,6 +23,7 @@ from mtbayes.data.kinds import (
     Category,
     Cells,
     Date,
+    Far,
     Kind,
     Number,
     Unfit,
@@ -60,11 +61,13 @@ class Seen(NamedTuple):
     """Of numbers in text, where the rows of the fit did not tell their decimal sign."""
     spelled: dict[str, str]
     """How the cells of columns are read of which some could not be."""
+    far: dict[str, Far]
+    """Numbers far from all fitted ones."""
 
     @classmethod
     def nothing(cls) -> Seen:
         """As before the first row."""
-        return cls(Counter(), {}, {}, {})
+        return cls(Counter(), {}, {}, {}, {})
 
     def stray(self, column: Any, count: int) -> None:
         """Cells of a column that could not be read."""
@@ -75,23 +78,40 @@ class Seen(NamedTuple):
     def notes(self) -> list[str]:
         """What a person should know of it."""
         found = [
-            f"{count} cells of {name!r} cannot be read{self.spelled[name]} and count as missing"
+            f"{_many(count, 'cell')} of {name!r} cannot be read{self.spelled[name]} and "
+            f"{'counts' if count == 1 else 'count'} as missing"
             for name, count in self.strays.items()
         ]
         for name, levels in self.new.items():
             some = ", ".join(f"{level!r} ({count})" for level, count in levels.most_common(5))
             more = f" and {len(levels) - 5} more" if len(levels) > 5 else ""
             found.append(
-                f"{levels.total()} rows have a {name!r} that no fitted row had: {some}{more}"
+                f"{_rows_have(levels.total())} a {name!r} that no fitted row had: {some}{more}"
+            )
+        for name, far in self.far.items():
+            missing = (
+                "; infinite ones count as missing" if np.isinf([far.low, far.high]).any() else ""
+            )
+            found.append(
+                f"{_rows_have(far.count)} a {name!r} far from all fitted ones, which are "
+                f"{far.fitted}: {far.words}. No data stand behind what is said there{missing}"
             )
         for name, signs in self.signs.items():
             if signs.either and signs.decimal is None:
                 found.append(
-                    f"{signs.either} cells of {name!r} may have a sign between thousands, as in "
-                    "1.234 for 1234; they are read with a decimal point, since neither the fitted "
+                    f"{_many(signs.either, 'cell')} of {name!r} may have a sign between thousands, "
+                    "as in 1.234 for 1234, and a decimal point is read, since neither the fitted "
                     "rows nor these tell"
                 )
         return found
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def _rows_have(count: int) -> str:
+    return f"{_many(count, 'row')} {'has' if count == 1 else 'have'}"
 
 
 class Styles(NamedTuple):
@@ -320,7 +340,12 @@ def note(seen: Seen, column: Any, cells: Cells, unread: int) -> None:
         seen.stray(column, unread)
     if strange := column.new(cells):
         seen.new.setdefault(column.name, Counter()).update(strange)
-    if isinstance(column, Number) and cells.is_text and not cells.told:
+    if not isinstance(column, Number):
+        return
+    if (far := column.far(cells)).count:
+        before_far = seen.far.get(column.name)
+        seen.far[column.name] = far if before_far is None else before_far.beside(far)
+    if cells.is_text and not cells.told:
         signs = numerals.signs(cells.text)
         if signs is not None:
             before = seen.signs.get(column.name, numerals.Signs(0, 0, 0, 0))

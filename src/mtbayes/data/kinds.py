@@ -9,9 +9,9 @@ numbers into text.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +64,26 @@ def is_text(values: Any) -> bool:
     return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
 
 
+class Far(NamedTuple):
+    """How many numbers of a column lie far from those that were fitted, and between which."""
+
+    count: int
+    low: float
+    high: float
+    fitted: str
+    """What was, in words."""
+
+    def beside(self, other: Far) -> Far:
+        """Of both."""
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return Far(self.count + other.count, low, high, self.fitted)
+
+    @property
+    def words(self) -> str:
+        """What they are: one, or between which they lie."""
+        return f"{self.low:g}" + (f" to {self.high:g}" if self.high > self.low else "")
+
+
 class Cells:
     """A column of a table, read as text or numbers when first asked, and once.
 
@@ -73,6 +93,7 @@ class Cells:
 
     def __init__(self, values: Any, decimal: str = numerals.UNTOLD, style: str = "") -> None:
         self.values, self.style = values, style
+        self.infinite = np.empty(0)  # numbers that are, once they are read
         self.told, self.decimal = decimal, decimal or numerals.POINT
 
     def __len__(self) -> int:
@@ -112,7 +133,9 @@ class Cells:
         else:
             return None
         array = np.array(found.to_numpy(zero_copy_only=False), float)
-        array[~np.isfinite(array)] = np.nan
+        infinite = np.isinf(array)
+        self.infinite = array[infinite]
+        array[infinite] = np.nan
         return array, strays
 
 
@@ -168,14 +191,19 @@ class _Plain:
 class Number(_Plain):
     """Numbers, or their text, or durations in seconds; gaps are filled with the median.
 
+    low, high: between which they lay
     decimal: the sign before decimals in text, or that nothing told it
     """
 
-    decimal: str = numerals.UNTOLD
+    low: float
+    high: float
+    decimal: str
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_finite(self.low, self.name)
+        _check_finite(self.high, self.name)
         _check.known("decimal", self.decimal, [*numerals.NAMES, numerals.UNTOLD])
 
     @property
@@ -186,7 +214,19 @@ class Number(_Plain):
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Self:
         """From a column of which nearly all cells can be read."""
-        return replace(super().learn(name, cells), decimal=cells.told)
+        found, strays = cls.read(cells)
+        _enough(found, strays)
+        low, high = float(np.nanmin(found)), float(np.nanmax(found))
+        return cls(name, cls.middle(found), bool(np.isnan(found).any()), low, high, cells.told)
+
+    def far(self, cells: Cells) -> Far:
+        """Numbers farther from all that were seen than those from each other, infinite ones too."""
+        found, _ = self.read(cells)
+        width = self.high - self.low
+        wild = found[(found < self.low - width) | (found > self.high + width)]
+        wild = np.concatenate([wild, cells.infinite])
+        seen = f"{self.low:g} to {self.high:g}"
+        return Far(len(wild), np.min(wild, initial=np.inf), np.max(wild, initial=-np.inf), seen)
 
     def contradiction(self, cells: Cells) -> int | None:
         """The first number in text whose decimals stand behind the other sign."""
