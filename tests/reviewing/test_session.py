@@ -14,7 +14,7 @@ from mtbayes.data.safe import safe_text
 from mtbayes.errors import InvalidInput
 from mtbayes.reviewing import Review
 from mtbayes.reviewing.decisions import read_decisions
-from mtbayes.reviewing.opinion import Opinion
+from mtbayes.reviewing.opinion import Opinion, learn
 from mtbayes.reviewing.outlook import outlook
 
 from .conftest import table, until, write_rows
@@ -290,6 +290,22 @@ def test_a_decimal_comma_asks_for_one(tmp_path):
     review = Review(path, "y", model=ranked(tmp_path / "audit.csv", 30, 120), every=0)
     with pytest.raises(InvalidInput, match=r"with a decimal comma as in the other rows"):
         review.decide(0, "correct", "12.25")
+    review.close()
+
+
+def test_a_refit_is_told_what_is_certain(dirty, tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        "mtbayes.reviewing.session.learn",
+        lambda *given, **how: found.append(learn(*given, **how)) or found[-1],
+    )
+    review = Review(dirty[0], "label", log=tmp_path / "log.jsonl", every=0, **TREES)
+    kept, skipped = review.open[:2].tolist()  # the most suspicious of all
+    review.decide(kept, "keep")
+    review.decide(skipped, "skip")
+    review.refit()
+    assert found[-1].suspicion[kept] == 0
+    assert found[-1].suspicion[skipped] > 0.9
     review.close()
 
 
