@@ -18,17 +18,8 @@ import pyarrow.compute as pc
 
 from mtbayes._values import made, storable
 from mtbayes.data import dates, numerals
-from mtbayes.data.kinds import (
-    Boolean,
-    Category,
-    Cells,
-    Date,
-    Far,
-    Kind,
-    Number,
-    Unfit,
-    is_text,
-)
+from mtbayes.data.cells import Cells, Far, Unfit, is_text
+from mtbayes.data.kinds import Boolean, Category, Date, Kind, Number
 from mtbayes.data.texts import Text
 from mtbayes.errors import InvalidInput
 from mtbayes.types import Array, FloatArray
@@ -93,7 +84,7 @@ class Seen(NamedTuple):
                 "; infinite ones count as missing" if np.isinf([far.low, far.high]).any() else ""
             )
             found.append(
-                f"{_rows_have(far.count)} a {name!r} far from all fitted ones, which are "
+                f"{_rows_have(far.total)} a {name!r} far from all fitted ones, which are "
                 f"{far.fitted}: {far.words}. No data stand behind what is said there{missing}"
             )
         for name, signs in self.signs.items():
@@ -342,7 +333,7 @@ def note(seen: Seen, column: Any, cells: Cells, unread: int) -> None:
         seen.new.setdefault(column.name, Counter()).update(strange)
     if not isinstance(column, Number):
         return
-    if (far := column.far(cells)).count:
+    if (far := column.far(cells)).total:
         before_far = seen.far.get(column.name)
         seen.far[column.name] = far if before_far is None else before_far.beside(far)
     if cells.is_text and not cells.told:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.data import dates, numerals
-from mtbayes.data.reading import MISSING
+from mtbayes.data.cells import Cells, Far, Unfit
 from mtbayes.errors import InvalidInput
 from mtbayes.types import FloatArray
 
@@ -31,10 +30,6 @@ _SLIPS = 2  # rows of one word, at most, that is none of those of its column
 _RARE = 2000  # levels without a column of their own that are remembered
 _TRUTHS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _YEAR = 365.2425
-
-
-class Unfit(Exception):
-    """A column is not of this kind, or not worth a place; says why."""
 
 
 class Kind(Protocol):
@@ -57,86 +52,6 @@ class Kind(Protocol):
     @property
     def spelling(self) -> str:
         """In what style text must be, in words."""
-
-
-def is_text(values: Any) -> bool:
-    """Whether a column's cells are text."""
-    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
-
-
-class Far(NamedTuple):
-    """How many numbers of a column lie far from those that were fitted, and between which."""
-
-    count: int
-    low: float
-    high: float
-    fitted: str
-    """What was, in words."""
-
-    def beside(self, other: Far) -> Far:
-        """Of both."""
-        low, high = min(self.low, other.low), max(self.high, other.high)
-        return Far(self.count + other.count, low, high, self.fitted)
-
-    @property
-    def words(self) -> str:
-        """What they are: one, or between which they lie."""
-        return f"{self.low:g}" + (f" to {self.high:g}" if self.high > self.low else "")
-
-
-class Cells:
-    """A column of a table, read as text or numbers when first asked, and once.
-
-    values: an Arrow array
-    decimal: the sign before the decimals of numbers in text, if it is told; style: of dates in text
-    """
-
-    def __init__(self, values: Any, decimal: str = numerals.UNTOLD, style: str = "") -> None:
-        self.values, self.style = values, style
-        self.infinite = np.empty(0)  # numbers that are, once they are read
-        self.told, self.decimal = decimal, decimal or numerals.POINT
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether cells are text."""
-        return is_text(self.values)
-
-    @property
-    def type(self) -> Any:
-        """Arrow's type of the cells."""
-        return self.values.type
-
-    @cached_property
-    def text(self) -> Any:
-        """Cells as trimmed text, those that are missing as null."""
-        trimmed = pc.utf8_trim_whitespace(pc.cast(self.values, pa.string()))
-        return pc.if_else(pc.is_in(trimmed, pa.array(MISSING)), None, trimmed)
-
-    def numbers(self) -> tuple[FloatArray, int]:
-        """Cells as numbers, NaN where missing or infinite, and how many could not be read."""
-        if self._numbers is None:
-            raise Unfit
-        return self._numbers
-
-    @cached_property
-    def _numbers(self) -> tuple[FloatArray, int] | None:
-        kind, strays = self.type, 0
-        if self.is_text:
-            found, strays = numerals.read(self.text, self.decimal)
-        elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            found = pc.cast(self.values, pa.float64(), safe=False)
-        elif pa.types.is_duration(kind) or pa.types.is_time(kind):
-            found = _seconds(self.values)
-        else:
-            return None
-        array = np.array(found.to_numpy(zero_copy_only=False), float)
-        infinite = np.isinf(array)
-        self.infinite = array[infinite]
-        array[infinite] = np.nan
-        return array, strays
 
 
 @dataclass(frozen=True)
@@ -431,13 +346,6 @@ def _filled(found: FloatArray, fill: float, gaps: bool) -> FloatArray:
     missing = np.isnan(found)
     parts = [np.where(missing, fill, found), *([missing] if gaps else [])]
     return np.stack(parts, axis=1).astype(float)
-
-
-def _seconds(values: Any) -> Any:
-    """Durations, or times of a day, in seconds."""
-    plain = pa.duration("us") if pa.types.is_duration(values.type) else pa.time64("us")
-    ticks = pc.cast(pc.cast(values, plain, safe=False), pa.int64())
-    return pc.divide(pc.cast(ticks, pa.float64(), safe=False), 1e6)
 
 
 def _float(values: Any) -> FloatArray:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mtbayes.data.cells import Unfit
 from mtbayes.data.coder import cells_of
-from mtbayes.data.kinds import Number, Unfit
+from mtbayes.data.kinds import Number
 from mtbayes.data.numerals import POINT
 from mtbayes.data.schema import Schema
 from mtbayes.types import FloatArray

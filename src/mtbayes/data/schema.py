@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from mtbayes import _check
 from mtbayes.data import numerals
+from mtbayes.data.cells import Cells, Unfit
 from mtbayes.data.coder import (
     Coder,
     Seen,
@@ -31,7 +32,6 @@ from mtbayes.data.coder import (
     refuse_cell,
     row,
 )
-from mtbayes.data.kinds import Cells, Unfit
 from mtbayes.errors import InvalidInput
 from mtbayes.types import Array, FloatArray
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from mtbayes._values import storable
-from mtbayes.data.kinds import Cells, Unfit
+from mtbayes.data.cells import Cells, Unfit
 from mtbayes.errors import InvalidInput
 from mtbayes.types import FloatArray
 

@@ -13,11 +13,11 @@ from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.estimation import (
     Contamination,
     calibrate,
-    explained,
     one_may_be,
     profile,
     wrong_probability,
 )
+from mtbayes.laws.mixtures import explained
 from mtbayes.types import Array, FloatArray
 
 

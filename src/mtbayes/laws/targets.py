@@ -17,12 +17,12 @@ from mtbayes.laws.estimation import (
     FACTOR_SPREAD,
     Contamination,
     calibrate,
-    explained,
     one_may_be,
     profile,
     with_good_rows,
     wrong_probability,
 )
+from mtbayes.laws.mixtures import explained
 from mtbayes.predictives import GaussianPredictive
 from mtbayes.types import Array, FloatArray
 

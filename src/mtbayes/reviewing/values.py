@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mtbayes.data.kinds import Cells, is_text
+from mtbayes.data.cells import Cells, is_text
 from mtbayes.data.reading import MISSING
 from mtbayes.data.schema import Schema
 from mtbayes.errors import InvalidInput

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtbayes import __version__
+from mtbayes.data.cells import Unfit
 from mtbayes.data.coder import cells_of
-from mtbayes.data.kinds import Unfit
 from mtbayes.data.numerals import POINT
 from mtbayes.data.pixels import images, pixel_columns
 from mtbayes.fitting import Judgement
