@@ -156,7 +156,7 @@ def test_numbers_have_a_spread_by_row():
             assert wide > 2 * narrow
 
 
-@pytest.mark.parametrize("field", ["feature", "left", "right", "root"])
+@pytest.mark.parametrize("field", ["feature", "left", "right", "root", "begin", "column"])
 @pytest.mark.parametrize("value", [-7, 10**6])
 def test_arrays_that_are_no_trees_are_refused(field, value):
     rows, new = rows_of()
@@ -185,6 +185,8 @@ def test_a_tree_that_goes_in_circles_is_refused():
     [
         ("value", np.nan),
         ("value", np.inf),
+        ("column", None),
+        ("begin", None),
         ("threshold", np.nan),
         ("left", None),
         ("root", None),

@@ -259,7 +259,7 @@ def _arrays(block: str) -> Tree:
     inner = len(feature)
     left, right = (read(name, int) for name in ("left_child", "right_child"))
     left, right = (np.where(v < 0, inner - 1 - v, v) for v in (left, right))
-    return (
+    return Tree.of(
         np.append(feature, none),
         np.append(read("threshold", float), np.zeros(len(leaf))),
         np.append(left, none),

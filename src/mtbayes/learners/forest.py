@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from mtbayes._values import must, must_be_array, storable
 from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS, Crossing, Place
 from mtbayes.learners.folds import FLOOR, class_shares, log_density, pull, seed_of
-from mtbayes.learners.grove import Grove, of_sklearn
+from mtbayes.learners.grove import Grove, Tree, of_sklearn
 from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
 from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
@@ -72,23 +72,23 @@ class ForestLearner:
             t: float, inner: FloatArray | None, place: Place, whole: bool = self.whole
         ) -> Crossing:
             weight = rows.weight * np.broadcast_to(pull(inner, t, rows.trusted), (folds, n))
-            forests, parts = list[_Forest](), []
+            trees, parts = list[Tree](), []
             known = inner if whole else np.zeros((folds, n))
             for k in range(folds):
                 seen = fold != k
                 shares = self._shares(rows.take(seen))
                 own = rows.take(seen)._replace(weight=weight[k, seen])
-                forest = self._grown(own, n, seed + k, whole)
-                forests.append(forest)
-                parts.append(self._said(forest.mean(rows.x[~seen])[None], shares, _BLUR))
+                heard = _Heard(rows.x[~seen], None if whole else own.x, self.classes)
+                for grown, times in self._grown(own, n, seed + k, whole):
+                    trees.append(heard.hear(grown, times))
+                parts.append(self._said(heard.mean[None], shares, _BLUR))
                 if known is not None and not whole:
-                    inside = self._said(forest.undrawn(own.x)[None], shares, _INNER_BLUR)
+                    inside = self._said(heard.undrawn[None], shares, _INNER_BLUR)
                     known[k, seen] = self._log_prob(inside, own.y, rows.weight[seen])
                 place.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
 
             def state(_: Place) -> ForestState:
-                trees = (tree for forest in forests for tree in forest.trees())
-                group = np.repeat(np.arange(folds, dtype=np.int32), [len(f) for f in forests])
+                group = np.repeat(np.arange(folds, dtype=np.int32), _TREES)
                 return ForestState(Grove.of(trees), group, self._shares(rows))
 
             return Crossing(t, in_order(parts, fold), state, more, known, "Grown.")
@@ -117,24 +117,28 @@ class ForestLearner:
         must(bool(np.bincount(state.group).all()), "groups of trees")
         must_be_array(state.shares, (classes,), "shares of the classes")
 
-    def _grown(self, rows: Rows, n: int, seed: int, whole: bool) -> _Forest:
-        """Trees one by one: to import scikit-learn's forests takes longer than small ones grow."""
+    def _grown(
+        self, rows: Rows, n: int, seed: int, whole: bool
+    ) -> Iterator[tuple[Any, FloatArray]]:
+        """Trees of scikit-learn's, each with how often it has drawn each row, [n].
+
+        One by one: to import its forests takes longer than small ones grow.
+        """
         kind, rng = _kind(self.name, self.classes), np.random.default_rng(seed)
         leaf = round(self.leaf * max(1.0, n / _MANY))
         # A third of the columns for numbers, the root of their count for classes, as is usual.
         columns = "sqrt" if self.classes else max(1 / 3, 1 / rows.x.shape[1])
-        x, trees, drawn = _single(rows.x), [], []
+        x = _single(rows.x)
         source = np.random.RandomState()  # seeded for each tree: a new one takes as long as a tree
-        with config_context(skip_parameter_validation=True):
-            for own in rng.integers(2**31, size=_TREES).tolist():
-                times = rows.weight
-                if not whole:  # rows of little weight are seldom drawn
-                    times = rng.multinomial(len(x), times / times.sum())
-                source.seed(own)
+        for own in rng.integers(2**31, size=_TREES).tolist():
+            times = rows.weight
+            if not whole:  # rows of little weight are seldom drawn
+                times = rng.multinomial(len(x), times / times.sum())
+            source.seed(own)
+            with config_context(skip_parameter_validation=True):
                 tree = kind(min_samples_leaf=leaf, max_features=columns, random_state=source)
-                trees.append(tree.fit(x, rows.y, sample_weight=times, check_input=False))
-                drawn.append(times)
-        return _Forest(trees, drawn, self.classes)
+                tree.fit(x, rows.y, sample_weight=times, check_input=False)
+            yield tree, times
 
     def _shares(self, rows: Rows) -> FloatArray:
         return class_shares(rows.y, rows.weight, self.classes) if self.classes else np.empty(0)
@@ -167,46 +171,44 @@ def _kind(name: str, classes: int) -> Any:
     return tree.ExtraTreeClassifier if classes else tree.ExtraTreeRegressor
 
 
-class _Forest:
-    """Trees of scikit-learn's with what their leaves say, [N, V] each.
+class _Heard:
+    """What trees say of rows, heard from each as it has grown.
 
-    drawn: how often each tree has drawn each row, [n]
+    Then it can be let go: one of scikit-learn's holds a number for every class in every node, and
+    all those of 20,000 rows of 47 classes took 7 GB.
+    outside: rows of which all trees speak; inside: those they grow from, or None if none is asked
     """
 
-    def __init__(self, grown: Sequence[Any], drawn: Sequence[Any], classes: int) -> None:
-        self.grown, self.drawn = grown, drawn
-        self.values = [_values(tree, classes) for tree in grown]
+    def __init__(self, outside: Array, inside: Array | None, classes: int) -> None:
+        self._outside, self._inside = _single(outside), None if inside is None else _single(inside)
+        self._classes, self._trees, width = classes, 0, classes or 2
+        self._total = np.zeros((len(outside), width))
+        own = 0 if inside is None else len(inside)
+        self._undrawn, self._times = np.zeros((own, width)), np.zeros(own)
 
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def trees(self) -> Sequence[Any]:
-        """As a `Grove` takes them."""
-        return [
-            of_sklearn(tree.tree_, value)
-            for tree, value in zip(self.grown, self.values, strict=True)
-        ]
-
-    def mean(self, x: Array) -> FloatArray:
-        """What the trees say of rows, [n, V]."""
-        said = (value[leaf] for value, leaf in zip(self.values, self._leaves(x), strict=True))
-        return np.asarray(sum(said) / len(self))
-
-    def undrawn(self, x: Array) -> FloatArray:
-        """The same of the rows it was grown from, by trees that have not drawn them."""
-        total, count = np.zeros((len(x), self.values[0].shape[1])), np.zeros(len(x))
-        for value, leaf, times in zip(self.values, self._leaves(x), self.drawn, strict=True):
+    def hear(self, grown: Any, times: FloatArray) -> Tree:
+        """One that has drawn each row inside so many times; gives the tree as it is kept."""
+        tree, value = grown.tree_, _values(grown, self._classes)
+        self._total += value[tree.apply(self._outside)]
+        self._trees += 1
+        if self._inside is not None:
             out = times == 0
-            total[out] += value[leaf[out]]
-            count += out
-        known = total / np.maximum(count, 1)[:, None]
-        known[count == 0] = known[count > 0].mean(axis=0) if np.any(count) else 0.0
-        return known
+            self._undrawn[out] += value[tree.apply(self._inside[out])]
+            self._times += out
+        return of_sklearn(tree, value)
 
-    def _leaves(self, x: Array) -> Iterator[Array]:
-        """The leaf of each row, [n], tree by tree."""
-        single = _single(x)
-        return (tree.tree_.apply(single) for tree in self.grown)
+    @property
+    def mean(self) -> FloatArray:
+        """What the trees say of rows outside, [n, V]."""
+        return self._total / self._trees
+
+    @property
+    def undrawn(self) -> FloatArray:
+        """The same of rows inside, by trees that have not drawn them."""
+        known = self._undrawn / np.maximum(self._times, 1)[:, None]
+        told = self._times > 0
+        known[~told] = known[told].mean(axis=0) if told.any() else 0.0
+        return known
 
 
 def _single(x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,44 @@ from mtbayes._values import must, storable
 from mtbayes.errors import InvalidInput
 from mtbayes.types import Array, FloatArray
 
-# Feature, threshold, left, right and value[N, V] of a tree's nodes.
-Tree: TypeAlias = tuple[Array, Array, Array, Array, Array]
 _AT_ONCE = 2**20  # leaves that are remembered together, trees × rows
 _TOGETHER = 2**15  # and walked to: fewer cost Python's time, more the processor's cache
+
+
+class Tree(NamedTuple):
+    """One tree; a leaf says numbers, of which those that are not 0 are kept, node after node.
+
+    feature, threshold, left, right: [N], of scikit-learn's kind; left is below 0 in a leaf
+    size: [N], how many numbers a node says; column, value: [M], the place of each, and the number
+    width: how many places there are
+    """
+
+    feature: Array
+    threshold: FloatArray
+    left: Array
+    right: Array
+    size: Array
+    column: Array
+    value: FloatArray
+    width: int
+
+    @classmethod
+    def of(
+        cls, feature: Array, threshold: Array, left: Array, right: Array, value: FloatArray
+    ) -> Tree:
+        """From what all nodes would say, [N, width]: most classes are in few leaves."""
+        leaf = np.asarray(left) < 0
+        says = leaf[:, None] & (value != 0)
+        return cls(
+            np.where(leaf, -1, feature).astype(np.int32),
+            np.where(leaf, 0.0, threshold),
+            np.where(leaf, -1, left).astype(np.int32),
+            np.where(leaf, -1, right).astype(np.int32),
+            says.sum(axis=1).astype(np.int32),
+            np.nonzero(says)[1].astype(np.int32),
+            np.asarray(value[says], float),
+            value.shape[1],
+        )
 
 
 @storable
@@ -24,7 +58,8 @@ class Grove(NamedTuple):
     feature: [N], the column that a node asks about, -1 in a leaf
     threshold: [N]; a row goes left where its value is no larger
     left, right: [N], places of the children
-    value: [N, V], what a leaf says
+    begin: [N + 1], where what a node says begins, and that of the last ends
+    column, value: [M], what leaves say: a number, and its place among `width`; others are 0
     root: [T], places of the trees' first nodes
     """
 
@@ -32,43 +67,56 @@ class Grove(NamedTuple):
     threshold: FloatArray
     left: Array
     right: Array
+    begin: Array
+    column: Array
     value: FloatArray
+    width: int
     root: Array
 
     @classmethod
     def of(cls, trees: Iterable[Tree]) -> Grove:
         """All nodes of some trees."""
-        parts, roots, at = [], [], 0
-        for feature, threshold, left, right, value in trees:
-            leaf = np.asarray(left) < 0
-            parts.append(
-                (
-                    np.where(leaf, -1, feature).astype(np.int32),
-                    np.where(leaf, 0.0, threshold),
-                    np.where(leaf, -1, np.asarray(left) + at).astype(np.int32),
-                    np.where(leaf, -1, np.asarray(right) + at).astype(np.int32),
-                    np.asarray(value, float),
-                )
-            )
-            roots.append(at)
-            at += len(leaf)
-        feature, threshold, left, right, value = map(np.concatenate, zip(*parts, strict=True))
-        return cls(feature, threshold, left, right, value, np.array(roots, np.int32))
+        grown = list(trees)
+        roots = np.cumsum([0, *(len(tree.left) for tree in grown)])
+
+        def joined(name: str) -> Array:
+            return np.concatenate([getattr(tree, name) for tree in grown])
+
+        def moved(name: str) -> Array:
+            parts = [getattr(tree, name) for tree in grown]
+            both = zip(parts, roots.tolist(), strict=False)
+            return np.concatenate([np.where(v < 0, -1, v + at) for v, at in both]).astype(np.int32)
+
+        return cls(
+            joined("feature"),
+            joined("threshold"),
+            moved("left"),
+            moved("right"),
+            np.concatenate([[0], np.cumsum(joined("size"))]),
+            joined("column"),
+            joined("value"),
+            grown[0].width,
+            roots[:-1].astype(np.int32),
+        )
 
     def check(self, columns: int) -> None:
         """Refuse arrays that no trees over so many columns have: a file may hold anything."""
         nodes, place = len(self.feature), np.arange(len(self.feature))
         inner = self.feature >= 0
-        lengths = {len(v) for v in (self.threshold, self.left, self.right, self.value)}
+        lengths = {len(v) for v in (self.threshold, self.left, self.right, self.begin[1:])}
         children = np.stack([self.left, self.right])[:, inner]
-        places = (self.feature, self.left, self.right, self.root)
+        places = (self.feature, self.left, self.right, self.begin, self.column, self.root)
         sound = (
             lengths == {nodes}
             and all(v.dtype.kind == "i" and v.ndim == 1 for v in places)
-            and self.value.ndim == 2
+            and self.value.shape == self.column.shape
             and len(self.root) > 0
             and np.isfinite(self.value).all()
             and np.isfinite(self.threshold).all()
+            and self.begin[0] == 0
+            and self.begin[-1] == len(self.value)
+            and np.all(np.diff(self.begin) >= 0)
+            and np.all((self.column >= 0) & (self.column < self.width))
             and np.all(self.feature < columns)
             and np.all((children > place[inner]) & (children < nodes))
             and np.all((self.root >= 0) & (self.root < nodes))
@@ -84,7 +132,7 @@ class Grove(NamedTuple):
 
         groups: how many there are, of which the last has a tree too; None if it is not known
         """
-        must(self.value.shape[1] == width, "what leaves say")
+        must(self.width == width, "what leaves say")
         must(isinstance(group, np.ndarray) and group.dtype.kind == "i", "groups of trees")
         must(group.shape == self.root.shape and group.min() >= 0, "groups of trees")
         must(group.max() < len(group), "groups of trees")
@@ -114,7 +162,7 @@ class Grove(NamedTuple):
         return found
 
     def sums(self, x: Array, group: Array, groups: int) -> FloatArray:
-        """What the leaves of each row say, added up over each group of trees, [groups, n, V].
+        """What the leaves of each row say, added up over each group of trees, [groups, n, width].
 
         group: [T], the group of each tree
         """
@@ -124,15 +172,27 @@ class Grove(NamedTuple):
                 f"a model's trees must each belong to one of {groups} groups, got {len(group)} for "
                 f"{len(self.root)} trees. The file is damaged; fit the model anew."
             )
-        total = np.zeros((groups, len(x), self.value.shape[1]))
+        total = np.empty((groups, len(x), self.width))
         block = max(1, _AT_ONCE // max(1, len(self.root)))
         for begin in range(0, len(x), block):
             some = slice(begin, begin + block)
-            for tree, leaf in enumerate(self.leaves(x[some])):
-                total[group[tree], some] += self.value[leaf]
+            total[:, some] = self._said(self.leaves(x[some]), group, groups)
         return total
+
+    def _said(self, leaf: Array, group: Array, groups: int) -> FloatArray:
+        """What leaves say, [T, n], added up, [groups, n, width]."""
+        n = leaf.shape[1]
+        begin = self.begin[leaf]
+        size = self.begin[leaf + 1] - begin
+        place = (group[:, None] * n + np.arange(n)) * self.width
+        total = np.zeros(groups * n * self.width)
+        for i in range(size.max(initial=0)):  # the first number of all leaves, the second, ...
+            told = size > i
+            at = begin[told] + i
+            total += np.bincount(place[told] + self.column[at], self.value[at], len(total))
+        return total.reshape(groups, n, self.width)
 
 
 def of_sklearn(tree: Any, value: FloatArray) -> Tree:
-    """A tree of scikit-learn's, by its public arrays, with what its nodes say, [N, V]."""
-    return tree.feature, tree.threshold, tree.children_left, tree.children_right, value
+    """A tree of scikit-learn's, by its public arrays, with what its nodes say, [N, width]."""
+    return Tree.of(tree.feature, tree.threshold, tree.children_left, tree.children_right, value)
