@@ -116,7 +116,7 @@ def test_audit_of_many_rows_judges_each_of_them(folder, audited):
     assert table["row"].to_pylist() == [i + 1 for i in has_label]
     assert table["given"].to_pylist() == [label[i] for i in has_label]
     assert told["rows"] == N - 1
-    assert "1 rows without a readable 'label' are left out" in told["notes"]
+    assert "rows without a readable 'label', left out: 1" in told["notes"]
     probability = table["probability"].to_numpy()
     ranked = table["row"].to_numpy()[np.argsort(-probability, kind="stable")]
     assert {i + 1 for i in turned} <= set(ranked[:12].tolist())

@@ -97,15 +97,25 @@ def test_numbers_far_from_all_fitted_ones_are_told(case, monkeypatch):
     fitted = f"which are {float(low):g} to {float(high):g}"
     assert f"3 rows have a 'x' far from all fitted ones, {fitted}: -400 to 1e+30. No data" in said
     assert "infinite" not in said
-    path = case.write("infinite.csv", ["x,colour", "-inf,red", "0,red"])
-    said = " ".join(
-        case.run("predict", case.model, path, "-o", case.folder / "i.csv").output.split()
-    )
-    assert "1 row has a 'x' far from all fitted ones" in said
-    assert ": -inf." in said
-    assert "infinite ones count as missing" in said
     own = case.run("predict", case.model, case.data, "-o", case.folder / "own.csv").output
     assert "far from" not in own
+
+
+@pytest.mark.parametrize("cells", [["-inf"], ["1e400", "12o"], ["1e400"]])
+def test_infinite_cells_are_told(case, cells):
+    """Whatever stands beside them."""
+    path = case.write("infinite.csv", ["x,colour", *(f"{cell},red" for cell in cells), "0,red"])
+    result = case.run("predict", case.model, path, "-o", case.folder / "i.csv", "--force")
+    assert result.exit_code == 0, result.output
+    assert "1 infinite cell of 'x', taken for missing" in result.output
+    assert "far from" not in result.output
+
+
+def test_gaps_that_no_fitted_row_had_are_told(case):
+    path = case.write("gaps.csv", ["x,colour", ",red", "0,", "0,blue"])
+    said = case.run("predict", case.model, path, "-o", case.folder / "g.csv").output
+    assert "1 row has no 'colour', which all fitted rows had" in " ".join(said.split())
+    assert "no 'x'" not in said  # of which some fitted rows had none
 
 
 def test_nothing_is_written_over_or_half_written(case):

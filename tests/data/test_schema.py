@@ -166,6 +166,32 @@ def test_infinite_and_unreadable_cells_are_missing():
     assert seen.strays == {"v": 1}
 
 
+def test_infinite_cells_of_a_fit_are_told():
+    _, coded = learn_table(
+        pa.table({"v": [*(ORDER[:-1] * 0.5), np.inf], "y": texts(ORDER % 2)}), "y"
+    )
+    assert coded.seen.notes == ["1 infinite cell of 'v', taken for missing"]
+
+
+def test_a_number_near_the_only_fitted_one_is_not_far():
+    schema, seen = learned(pa.array([5.0, None] * (N // 2))), Seen.nothing()
+    code(schema, pa.array([5.0000001, 9.9, 10.1]), seen=seen)
+    assert seen.far["v"][:3] == (1, 10.1, 10.1)
+    assert "which are 5: 10.1." in seen.notes[0]
+
+
+@pytest.mark.parametrize(
+    "cells", [texts(["1", "0", "2"]), pa.array([1, 0, 2]), pa.array([1.0, 0.0, 2.0])]
+)
+def test_truths_may_be_0_and_1_later(cells):
+    seen = Seen.nothing()
+    schema = learned(texts(np.array(["yes", "no", "no"])[ORDER % 3]))
+    np.testing.assert_array_equal(code(schema, cells, seen=seen), [[1], [0], [0]])
+    assert seen.strays == {"v": 1}
+    assert type(learned(texts(ORDER % 2)).columns[0]).__name__ == "Number"
+    assert type(learned(pa.array(ORDER % 2)).columns[0]).__name__ == "Number"
+
+
 def test_a_column_of_another_type_is_refused():
     schema = learned(pa.array(ORDER * 0.5))
     with pytest.raises(InvalidInput, match="'v' must be a number"):

@@ -129,6 +129,11 @@ def audit(
                     if people.given
                     else learn(screen, source, str(target), task, settings, done)
                 )
+                if not model.estimator.score_path_:
+                    screen.note(
+                        f"{len(rows.y)} rows are too few to hold any out, so that no wrong one is "
+                        "looked for, and reasons are those of a fit to all of them"
+                    )
                 found = _audited(
                     model, rows, path, expect, show, influence=influence, safe=safe_cells
                 )

@@ -105,10 +105,12 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
         screen.line(
             f"Gaps that were filled in: {', '.join(few)}{f' and {more} more' * (more > 0)}."
         )
+    estimator = model.estimator
+    chosen = estimator.learner == "auto" and estimator.score_path_
     screen.line(
-        f"Learned by {model.estimator.fitted_.learner.words}, which explains unseen rows best; t "
-        f"of {model.estimator.learner_}: {found['t']:g} (1 believes all rows alike, less is more "
-        "robust)."
+        f"Learned by {estimator.fitted_.learner.words}"
+        f"{', which explains unseen rows best' if chosen else ''}; t of {estimator.learner_}: "
+        f"{found['t']:g} (1 believes all rows alike, less is more robust)."
     )
     screen.line(
         f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, "

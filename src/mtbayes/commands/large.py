@@ -151,7 +151,7 @@ def judge_all(
             callback(Progress(begin / (source.rows or begin)))
     note_seen(screen, seen)
     if judged < begin:
-        screen.note(f"{begin - judged} rows without a readable {schema.target!r} are left out")
+        screen.note(f"rows without a readable {schema.target!r}, left out: {begin - judged}")
     suspects = [{"rank": i} | record for i, (_, _, record) in enumerate(heads, 1)]
     wrong = model.estimator.contamination_
     return Audited(schema.task, "in the order of the files", judged, wrong, likely, suspects)

@@ -76,7 +76,7 @@ def _kept(screen: Screen, schema: Schema, table: Any, coded: Coded) -> TableRows
     """Coded rows beside their cells; what was left out is said aloud."""
     if not coded.kept.all():
         gone = int((~coded.kept).sum())
-        screen.note(f"{gone} rows without a readable {schema.target!r} are left out")
+        screen.note(f"rows without a readable {schema.target!r}, left out: {gone}")
         table = table.filter(coded.kept)
     note_seen(screen, coded.seen)
     for note in coded.notes:

@@ -130,7 +130,9 @@ def review(
                 screen.note(missing(data, found.missing, len(found.log.stack.holding())))
             if len(found) < found.file_rows:
                 gone = found.file_rows - len(found)
-                screen.note(f"{gone} rows without a readable {target!r} are not shown, and stay")
+                screen.note(
+                    f"rows without a readable {target!r}, which stay and are not shown: {gone}"
+                )
             if not people.given:  # else it has been said
                 screen.line(aloud(found.schema, found.rows.y, guessed=task is None))
             server = Server(Views(found, images), clean, bound)

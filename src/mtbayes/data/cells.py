@@ -32,7 +32,7 @@ class Cells:
 
     def __init__(self, values: Any, decimal: str = numerals.UNTOLD, style: str = "") -> None:
         self.values, self.style = values, style
-        self.infinite = np.empty(0)  # numbers that are, once they are read
+        self.infinite = 0  # how many numbers are, once they are read
         self.told, self.decimal = decimal, decimal or numerals.POINT
 
     def __len__(self) -> int:
@@ -47,6 +47,13 @@ class Cells:
     def type(self) -> Any:
         """Arrow's type of the cells."""
         return self.values.type
+
+    @property
+    def empty(self) -> int:
+        """How many cells are."""
+        if self.is_text:
+            return int(self.text.null_count)
+        return int(pc.sum(pc.is_null(self.values, nan_is_null=True)).as_py() or 0)
 
     @cached_property
     def text(self) -> Any:
@@ -73,13 +80,13 @@ class Cells:
             return None
         array = np.array(found.to_numpy(zero_copy_only=False), float)
         infinite = np.isinf(array)
-        self.infinite = array[infinite]
+        self.infinite = int(infinite.sum())
         array[infinite] = np.nan
         return array, strays
 
 
 class Far(NamedTuple):
-    """How many numbers of a column lie far from those that were fitted, and between which."""
+    """How many numbers of a column lie far from all fitted ones, the least and the largest."""
 
     total: int
     low: float

@@ -54,11 +54,15 @@ class Seen(NamedTuple):
     """How the cells of columns are read of which some could not be."""
     far: dict[str, Far]
     """Numbers far from all fitted ones."""
+    infinite: Counter[str]
+    """How many numbers are."""
+    gaps: Counter[str]
+    """How many cells are empty, where none that was fitted is."""
 
     @classmethod
     def nothing(cls) -> Seen:
         """As before the first row."""
-        return cls(Counter(), {}, {}, {}, {})
+        return cls(Counter(), {}, {}, {}, {}, Counter(), Counter())
 
     def stray(self, column: Any, count: int) -> None:
         """Cells of a column that could not be read."""
@@ -69,8 +73,8 @@ class Seen(NamedTuple):
     def notes(self) -> list[str]:
         """What a person should know of it."""
         found = [
-            f"{_many(count, 'cell')} of {name!r} cannot be read{self.spelled[name]} and "
-            f"{'counts' if count == 1 else 'count'} as missing"
+            f"{_many(count, 'cell')} of {name!r} cannot be read{self.spelled[name]}, taken for "
+            "missing"
             for name, count in self.strays.items()
         ]
         for name, levels in self.new.items():
@@ -79,13 +83,17 @@ class Seen(NamedTuple):
             found.append(
                 f"{_rows_have(levels.total())} a {name!r} that no fitted row had: {some}{more}"
             )
-        for name, far in self.far.items():
-            missing = (
-                "; infinite ones count as missing" if np.isinf([far.low, far.high]).any() else ""
+        for name, count in self.infinite.items():
+            found.append(f"{_many(count, 'infinite cell')} of {name!r}, taken for missing")
+        for name, count in self.gaps.items():
+            found.append(
+                f"{_rows_have(count)} no {name!r}, which all fitted rows had: what is usual stands "
+                "in, and nothing is known of rows without it"
             )
+        for name, far in self.far.items():
             found.append(
                 f"{_rows_have(far.total)} a {name!r} far from all fitted ones, which are "
-                f"{far.fitted}: {far.words}. No data stand behind what is said there{missing}"
+                f"{far.fitted}: {far.words}. No data stand behind what is said there"
             )
         for name, signs in self.signs.items():
             if signs.either and signs.decimal is None:
@@ -268,6 +276,8 @@ def learn_columns(
         if unread:
             _check_style(column, cells, where)
             seen.stray(column, unread)
+        if cells.infinite:
+            seen.infinite[column.name] += cells.infinite
         parts.append(coded)
     coder = Coder(tuple(column for column, _ in used), tuple(dropped))
     return Learned(coder, np.concatenate(parts, axis=1), seen)
@@ -331,6 +341,10 @@ def note(seen: Seen, column: Any, cells: Cells, unread: int) -> None:
         seen.stray(column, unread)
     if strange := column.new(cells):
         seen.new.setdefault(column.name, Counter()).update(strange)
+    if cells.infinite:
+        seen.infinite[column.name] += cells.infinite
+    if not getattr(column, "gaps", True) and cells.empty:
+        seen.gaps[column.name] += cells.empty
     if not isinstance(column, Number):
         return
     if (far := column.far(cells)).total:

@@ -29,6 +29,7 @@ _LEVELS = 50
 _SLIPS = 2  # rows of one word, at most, that is none of those of its column
 _RARE = 2000  # levels without a column of their own that are remembered
 _TRUTHS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+_TRUTHS_LATER = _TRUTHS | {"1": 1.0, "0": 0.0}  # columns of which alone are numbers
 _YEAR = 365.2425
 
 
@@ -135,12 +136,11 @@ class Number(_Plain):
         return cls(name, cls.middle(found), bool(np.isnan(found).any()), low, high, cells.told)
 
     def far(self, cells: Cells) -> Far:
-        """Numbers farther from all that were seen than those from each other, infinite ones too."""
+        """Numbers farther from all that were seen than those from each other."""
         found, _ = self.read(cells)
-        width = self.high - self.low
+        width = self.high - self.low or abs(self.high) or 1.0
         wild = found[(found < self.low - width) | (found > self.high + width)]
-        wild = np.concatenate([wild, cells.infinite])
-        seen = f"{self.low:g} to {self.high:g}"
+        seen = f"{self.low:g}" + (f" to {self.high:g}" if self.high > self.low else "")
         return Far(len(wild), np.min(wild, initial=np.inf), np.max(wild, initial=-np.inf), seen)
 
     def contradiction(self, cells: Cells) -> int | None:
@@ -171,16 +171,20 @@ class Boolean(_Plain):
         if pa.types.is_boolean(cells.type):
             return np.array(pc.cast(cells.values, pa.float64()).to_numpy(zero_copy_only=False)), 0
         if not cells.is_text:
-            raise Unfit
+            numbers, strays = cells.numbers()
+            other = ~np.isnan(numbers) & (numbers != 0) & (numbers != 1)
+            return np.where(other, np.nan, numbers), strays + int(other.sum())
         words = pc.utf8_lower(cells.text)
-        place = pc.index_in(words, pa.array(list(_TRUTHS))).to_numpy(zero_copy_only=False)
-        place = np.nan_to_num(np.asarray(place, float), nan=len(_TRUTHS)).astype(int)
-        found = np.array([*_TRUTHS.values(), np.nan])[place]
+        place = pc.index_in(words, pa.array(list(_TRUTHS_LATER))).to_numpy(zero_copy_only=False)
+        place = np.nan_to_num(np.asarray(place, float), nan=len(_TRUTHS_LATER)).astype(int)
+        found = np.array([*_TRUTHS_LATER.values(), np.nan])[place]
         return found, int(np.isnan(found).sum()) - words.null_count
 
     @classmethod
     def learn(cls, name: str, cells: Cells) -> Self:
         """From a column of which nearly all cells can be read, and the others are slips."""
+        if not cells.is_text and not pa.types.is_boolean(cells.type):
+            raise Unfit
         learned = super().learn(name, cells)
         if cells.is_text:
             words = pc.utf8_lower(pc.drop_null(cells.text))

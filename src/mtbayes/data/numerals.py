@@ -150,9 +150,12 @@ def both(text: Any) -> tuple[str, float, float]:
 
 
 def contradiction(text: Any, decimal: str, numbers: FloatArray) -> int | None:
-    """The first cell that is a number in the other style alone; numbers: those that were read."""
-    other = pc.match_substring_regex(text, _PATTERNS[_OTHER[decimal]])
-    unread = pa.array(numbers != numbers)
+    """The first cell that is a number in the other style alone; numbers: those that were read.
+
+    One that is too large for a number, as 1e400, is in both.
+    """
+    own, other = (pc.match_substring_regex(text, _PATTERNS[s]) for s in (decimal, _OTHER[decimal]))
+    unread = pc.and_not(pa.array(numbers != numbers), own)
     place = pc.index(pc.fill_null(pc.and_(other, unread), False), True).as_py()
     return None if place < 0 else int(place)
 

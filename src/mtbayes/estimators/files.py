@@ -59,6 +59,7 @@ def read(path: Any) -> tuple[Any, Any]:
         beside = unpacked(settings.get("beside"), arrays)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InvalidInput(
-            f"{path} does not hold what a {name} needs ({error}). Save it anew."
+            f"{path} does not hold what a {name} needs ({error}). It is "
+            "damaged, or of another version: fit the model anew."
         ) from None
     return estimator, beside

@@ -80,7 +80,10 @@ def _is_frame(x: Any) -> bool:
 def _check_names(x: Any) -> list[str]:
     names = [str(name) for name in x.columns]
     if len(set(names)) < len(names):
-        raise InvalidInput("X must have columns with names of their own, got two alike.")
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(
+            f"X must have columns with names of their own, got {twice!r} twice. Rename one of them."
+        )
     return names
 
 

@@ -87,10 +87,10 @@ class NetworkLearner:
     @property
     def words(self) -> str:
         """How many modes it has, and which loss they have."""
-        k = self.posterior.components
+        k, what = self.posterior.components, "linear map" if self.name == "linear" else "network"
         if k == 1:
-            return f"one network of {self.m} members"
-        return f"{k} networks" + (f", {self.m} of them as one" if self.joint else "")
+            return f"one {what} of {self.m} members"
+        return f"{k} {what}s" + (f", {self.m} of them as one" if self.joint else "")
 
     def criterion(self, t: float) -> Criterion:
         """The criterion at t."""
