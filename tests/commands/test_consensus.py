@@ -123,6 +123,11 @@ def test_audit_judges_the_consensus(files):
     assert {"given", "suggested", "p0", "p1", "p2"} <= set(rows[0])
     said = " ".join(result.output.split())
     assert f"mtbayes review {files['wide']} --annotators p0,p1,p2" in said.replace("- ", "-")
+    for row in rows[:50]:  # the consensus may be what nobody said
+        told = row["why"].split("; ")[1:]
+        for label in ("no", "yes"):
+            who = ", ".join(p for p in ("p0", "p1", "p2") if row[p] == label)
+            assert (f"{label} by {who}" in told) == bool(who)
 
 
 @pytest.mark.slow

@@ -170,6 +170,43 @@ def test_numbers_of_people_with_a_bias_a_scale_and_a_spread():
     assert {q.annotator for q in model.next_labels(5)} == {"high"}
 
 
+def rated(cell=None):
+    """Columns, truths about 13 and ratings by three people, of which the last is poor."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(176, 4))
+    y = 13 + 0.6 * x[:, 0] + 0.4 * x[:, 1] + 0.4 * rng.normal(size=176)
+    table = y[:, None] + rng.normal(size=(176, 3)) * [0.1, 0.1, 2.0]
+    if cell is not None:
+        table[0, 0] = cell
+    return x, y, Annotations.wide(table, names=["r0", "r1", "r2"])
+
+
+@pytest.mark.parametrize("cell", [1400.0, 1e30])
+def test_slip_of_the_pen_in_one_rating_leaves_the_consensus_alone(cell):
+    x, y, calm = rated()
+    before, after = (quick_of_numbers().fit(x, said) for said in (calm, rated(cell)[2]))
+    for one, other in zip(before.annotators_, after.annotators_, strict=True):
+        assert other.quality == pytest.approx(one.quality, abs=0.02)
+        assert other.spread == pytest.approx(one.spread, rel=0.1)
+    error = [np.sqrt(np.mean((m.consensus_ - y)[1:] ** 2)) for m in (before, after)]
+    assert error[1] < 1.05 * error[0]
+    assert after.consensus_[0] == pytest.approx(y[0], abs=0.5)  # what is left: r1, with .1
+    sure = [m.consensus_probability_[0] for m in (before, after)]
+    assert 0.5 < sure[1] < sure[0]
+    assert after.crowd_.spoken(0)[0] == ("r0", cell)
+
+
+def test_wild_number_of_an_only_rater_does_not_set_the_quality():
+    x, y, _ = rated()
+    noisy = y + np.random.default_rng(1).normal(size=len(y))
+    wild = np.where(np.arange(len(y)) == 0, 1e30, noisy)
+    one, other = (
+        quick_of_numbers().fit(x, Annotations.wide(v[:, None])).annotators_[0]
+        for v in (noisy, wild)
+    )
+    assert other.quality == pytest.approx(one.quality, abs=0.05)
+
+
 def test_one_rater_is_todays_law_to_the_last_digit():
     x = np.random.default_rng(0).normal(size=(60, 2))
     y = x[:, 0] + 0.1 * x[:, 1]

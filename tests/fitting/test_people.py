@@ -1,10 +1,12 @@
 """What is told of people, where the features leave no doubt about the truth."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from mtbayes.fitting.people import annotators
-from mtbayes.laws.annotators import Annotators, Votes
+from mtbayes.fitting.people import _confusions, annotators
+from mtbayes.laws.annotators import Annotators, Truth, Votes
 
 NAMES = np.array(["good", "blind", "against", "confused"], object)
 CLASSES = np.array(["cat", "dog", "fox"])
@@ -50,3 +52,27 @@ def test_what_is_given_for_what(people):
 
 def test_labels_are_counted(people):
     assert {person.labels for person in people.values()} == {300}
+
+
+def told(counts, share):
+    """Confusions of one person: counts of what is given for what, and shares as a law has them."""
+    true, given = (np.repeat(place.ravel(), counts.ravel()) for place in np.indices((3, 3)))
+    n = len(true)
+    votes = Votes(np.arange(n), np.zeros(n, int), given, n, 1, 3)
+    law = SimpleNamespace(skill=SimpleNamespace(mean=np.array([share])))
+    truth = Truth(np.eye(3)[true], np.zeros((n, 3)), np.zeros(n))
+    return [(c.true, c.given) for c in _confusions(law, votes, truth, CLASSES)[0]]
+
+
+def test_larger_of_two_shares_of_a_class_is_told_first():
+    """Though the plain counts are the other way round."""
+    counts = np.array([[2, 6, 5], [0, 9, 0], [0, 0, 9]])
+    share = [[0.15, 0.42, 0.43], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    assert told(counts, share) == [("cat", "fox"), ("cat", "dog")]
+
+
+def test_what_makes_most_wrong_labels_is_told_first():
+    """A tenth of 100 dogs is more than half of 8 cats; what was never given is not told."""
+    counts = np.array([[4, 4, 0], [10, 90, 0], [0, 0, 9]])
+    share = [[0.4, 0.5, 0.1], [0.1, 0.88, 0.02], [0.1, 0.1, 0.8]]
+    assert told(counts, share) == [("dog", "cat"), ("cat", "dog")]

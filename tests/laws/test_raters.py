@@ -1,6 +1,7 @@
 import numpy as np
+import pytest
 
-from mtbayes.laws.raters import Level, Raters, Ratings
+from mtbayes.laws.raters import Level, Raters, Ratings, usual_spread
 
 
 def rated(n=400, seed=0, wild=0.0):
@@ -63,3 +64,51 @@ def test_low_is_below_high():
     ratings, _, prior, _ = rated(100)
     low, high = Raters.fit(prior, ratings).interval()
     assert (low < high).all()
+
+
+def with_cell(ratings, cell):
+    """The same with another number in the first rating."""
+    value = ratings.value.copy()
+    value[0] = cell
+    return ratings._replace(value=value)
+
+
+WILD = [1400.0, 1e5, 1e8, 1e30, -1e30, 1e200, -1.7e308]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("cell", WILD)
+def test_one_wild_rating_moves_neither_people_nor_other_rows(cell):
+    """The pull of a rating is bounded in spreads, so the spreads must not be set by it."""
+    calm, _, prior, _ = rated()
+    wild = with_cell(calm, cell)
+    law, moved = (Raters.fit(prior, r) for r in (calm, wild))
+    assert np.allclose(moved.spread, law.spread, rtol=0.05)
+    assert np.allclose(moved.bias, law.bias, atol=0.05)
+    assert np.allclose(moved.scale, law.scale, atol=0.02)
+    other = slice(1, None)
+    before, after = law.truth(prior, calm).mean, moved.truth(prior, wild).mean
+    assert np.abs(after - before)[other].max() < 0.1
+
+
+@pytest.mark.parametrize("cell", WILD)
+def test_row_of_a_wild_rating_is_as_if_that_were_missing(cell):
+    calm, _, prior, _ = rated()
+    wild, law = with_cell(calm, cell), Raters.fit(prior, calm)
+    rest = calm._replace(row=calm.row[1:], who=calm.who[1:], value=calm.value[1:])
+    expected, found = law.truth(prior, rest), law.truth(prior, wild)
+    assert found.mean[0] == pytest.approx(expected.mean[0], abs=0.02)
+    assert found.variance[0] == pytest.approx(expected.variance[0], rel=0.02)
+
+
+def test_spread_is_the_standard_deviation_where_nothing_is_wild():
+    values = np.random.default_rng(0).normal(13, 2, 60)
+    assert usual_spread(values) == np.std(values)
+    assert usual_spread(np.append(values, 1e30)) == pytest.approx(np.std(values))
+
+
+def test_spread_of_ratings_that_are_mostly_one_number_is_that_of_the_others():
+    counts = np.array([0.0] * 95 + [1, 1, 2, 2, 3])
+    assert usual_spread(counts) == np.std(counts)
+    assert usual_spread(np.append(counts, 1e30)) == pytest.approx(np.std(counts), rel=0.01)
+    assert 0 < usual_spread(np.full(9, 13.0)) < 1e-9

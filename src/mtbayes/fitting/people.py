@@ -45,7 +45,7 @@ class Annotator(NamedTuple):
     verdict: str
     """"better than chance", "no better than chance" or "against": worse than a blind guess."""
     confuses: tuple[Confusion, ...]
-    """What the person most often gives for what."""
+    """What the person gives for what: first what makes most wrong labels, not the largest share."""
 
 
 def annotators(
@@ -111,14 +111,19 @@ def _blind(votes: Votes, truth: Truth) -> FloatArray:
 def _confusions(
     law: Annotators, votes: Votes, truth: Truth, classes: Array
 ) -> list[tuple[Confusion, ...]]:
-    """What each person most often gives for what, by expected wrong labels."""
+    """What each person gives for what, by how many wrong labels that makes of those seen.
+
+    Rows of the true class times the share that is told: plain counts are not held by what all
+    people share, as the shares are, and would put the lesser of two shares of one class first.
+    """
     shape = (votes.people, votes.classes, votes.classes)
     counts = (votes.by_answer @ truth.probs[votes.row]).reshape(shape).transpose(0, 2, 1)
     share, told = law.skill.mean, classes.tolist()
     found = []
     for own, mean in zip(counts, share, strict=True):
-        wrong = np.where(np.eye(votes.classes) > 0, 0.0, own)
+        seen = (own >= _SEEN) & (np.eye(votes.classes) == 0)
+        wrong = np.where(seen, own.sum(axis=1, keepdims=True) * mean, 0.0)
         order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST]
-        pairs = [divmod(int(k), votes.classes) for k in order if wrong.flat[k] >= _SEEN]
+        pairs = [divmod(int(k), votes.classes) for k in order if seen.flat[k]]
         found.append(tuple(Confusion(told[t], told[g], float(mean[t, g])) for t, g in pairs))
     return found

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.fitting.crowd import LOOKS, TREES, Question, Target, must_be_codes
 from mtbayes.fitting.fitted import Fitted
-from mtbayes.laws.raters import Level, Raters, Ratings
+from mtbayes.laws.raters import Level, Raters, Ratings, usual, usual_spread
 from mtbayes.types import Array, FloatArray
 
 _LEAF = 2
@@ -94,7 +94,7 @@ class NumberCrowd:
         if self.ratings.people == 1:
             return self, fitted
         said = np.asarray(getattr(fitted.training, "prediction", None), float)
-        floor = (1e-6 * float(np.std(self.ratings.value)) + 1e-300) ** 2
+        floor = (1e-6 * usual_spread(self.ratings.bounded)) ** 2
         prior = Level(said[:, 0], np.maximum(said[:, 1] ** 2, floor))
         law = Raters.fit(prior, self.ratings)
         truth = law.truth(prior, self.ratings)
@@ -104,8 +104,8 @@ class NumberCrowd:
     @property
     def people(self) -> list[Rater]:
         """How each person rates."""
-        law, centre = self.law, float(self.consensus.mean())
-        truths = float(np.var(self.consensus) + self.level[:, 1].mean())
+        law, near = self.law, usual(self.consensus)  # of one person it has all wild ratings
+        centre, truths = float(near.mean()), float(np.var(near) + self.level[:, 1].mean())
         spread, ends = law.spread * _AS_GAUSSIAN, [e * _AS_GAUSSIAN for e in law.interval()]
         told = law.scale**2 * truths
         high, low = (told / (told + end**2) for end in ends)

@@ -26,6 +26,8 @@ _PEOPLE = 2.0  # people that count as seen before how much biases and scales dif
 _HELD = 0.2  # how strongly the predictive's own variance is held, in rows by row
 _OWN = 0.5  # of a rating, what it tells of a spread beside a truth that is not known
 _LEAST = 1e-3  # of the spread of all ratings: nobody's noise is smaller
+_WIDE = 3.0  # times nine tenths of ratings is how far from their middle one tells of their spread
+_WILD = 1e150  # what a larger rating is taken for; the square of such is a number
 
 
 @storable
@@ -37,6 +39,11 @@ class Ratings(NamedTuple):
     value: FloatArray
     rows: int
     people: int
+
+    @property
+    def bounded(self) -> FloatArray:
+        """The numbers, such that their squares are numbers."""
+        return np.clip(self.value, -_WILD, _WILD)
 
 
 class Level(NamedTuple):
@@ -65,13 +72,12 @@ class Raters:
     @classmethod
     def fit(cls, prior: Level, ratings: Ratings) -> Raters:
         """By the likelihood of ratings, from means and variances by fits without the row."""
-        unit = _unit(ratings)
-        people = ratings.people
+        unit, people = usual_spread(ratings.bounded), ratings.people
         law = cls(np.zeros(people), np.ones(people), np.full(people, unit), np.ones(people))
         before = prior.mean
         for _ in range(_ROUNDS):
             truth = law.truth(prior, ratings)
-            law = _improved(law, prior, truth, ratings)
+            law = _improved(law, prior, truth, ratings, unit)
             if np.abs(truth.mean - before).max() < _SETTLED * unit:
                 break
             before = truth.mean
@@ -79,8 +85,8 @@ class Raters:
 
     @classmethod
     def alone(cls, ratings: Ratings) -> tuple[Raters, Level]:
-        """Without features: all rows have the mean and the variance of all ratings."""
-        mean, variance = np.median(ratings.value), _unit(ratings) ** 2
+        """Without features: all rows have the median and the variance of all ratings."""
+        mean, variance = np.median(ratings.value), usual_spread(ratings.bounded) ** 2
         prior = Level(np.full(ratings.rows, mean), np.full(ratings.rows, variance))
         law = cls.fit(prior, ratings)
         return law, law.truth(prior, ratings)
@@ -95,7 +101,7 @@ class Raters:
         for _ in range(3):
             weight = self.believed(found, ratings) / self.spread[ratings.who] ** 2
             scale = self.scale[ratings.who]
-            pull = weight * scale * (ratings.value - self.bias[ratings.who])
+            pull = weight * scale * (ratings.bounded - self.bias[ratings.who])
             precision = 1 / variance + _over(ratings.row, weight * scale**2, ratings.rows)
             total = prior.mean / variance + _over(ratings.row, pull, ratings.rows)
             found = Level(total / precision, 1 / precision)
@@ -106,12 +112,13 @@ class Raters:
         off = self.residual(truth, ratings)
         scale = self.scale[ratings.who]
         square = off**2 + scale**2 * truth.variance[ratings.row]
-        return (_TAILS + 1) / (_TAILS + square / self.spread[ratings.who] ** 2)
+        with np.errstate(over="ignore"):  # a wild rating counts nothing
+            return np.asarray((_TAILS + 1) / (_TAILS + square / self.spread[ratings.who] ** 2))
 
     def residual(self, truth: Level, ratings: Ratings) -> FloatArray:
         """Ratings less what is expected of them, [K]."""
         expected = self.bias[ratings.who] + self.scale[ratings.who] * truth.mean[ratings.row]
-        return np.asarray(ratings.value - expected)
+        return np.asarray(ratings.bounded - expected)
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Low and high ends of the spreads, [A] each."""
@@ -128,15 +135,15 @@ class Raters:
         must(bool(np.all(self.spread > 0) and np.all(self.seen > 0) and self.factor > 0), what)
 
 
-def _improved(law: Raters, prior: Level, truth: Level, ratings: Ratings) -> Raters:
-    """The law by what is known of the truth."""
+def _improved(law: Raters, prior: Level, truth: Level, ratings: Ratings, unit: float) -> Raters:
+    """The law by what is known of the truth; unit: the spread of all ratings."""
     believed, who, people = law.believed(truth, ratings), ratings.who, ratings.people
-    bias, scale = _lines(law, truth, ratings, believed)
+    bias, scale = _lines(law, truth, ratings, believed, unit)
     moved = Raters(bias, scale, law.spread, law.seen, law.factor)
     square = moved.residual(truth, ratings) ** 2
     square = square + scale[who] ** 2 * truth.variance[ratings.row]
     squares, counts = _over(who, believed * square, people), np.bincount(who, minlength=people)
-    usual = max(squares.sum() / counts.sum(), (_LEAST * _unit(ratings)) ** 2)
+    usual = max(squares.sum() / counts.sum(), (_LEAST * unit) ** 2)
     hold = max(_HOLDS, key=lambda k: float(_evidence(squares, counts, usual, k)))
     spread = np.sqrt((squares + hold * usual) / (counts + hold))
     ratio = ((truth.mean - prior.mean) ** 2 + truth.variance) / prior.variance
@@ -145,15 +152,14 @@ def _improved(law: Raters, prior: Level, truth: Level, ratings: Ratings) -> Rate
 
 
 def _lines(
-    law: Raters, truth: Level, ratings: Ratings, believed: FloatArray
+    law: Raters, truth: Level, ratings: Ratings, believed: FloatArray, unit: float
 ) -> tuple[FloatArray, FloatArray]:
     """Bias and scale of each person, [A] each, held near 0 and 1."""
     who, people = ratings.who, ratings.people
     centre = truth.mean.mean()  # biases are told apart from scales where truths are
     z, variance = truth.mean[ratings.row] - centre, truth.variance[ratings.row]
     weight = believed / law.spread[who] ** 2
-    off = ratings.value - centre - z
-    unit = _unit(ratings)
+    off = ratings.bounded - centre - z
     wide = (_PEOPLE * unit**2 + np.sum((law.bias + (law.scale - 1) * centre) ** 2)) / (
         _PEOPLE + people
     )
@@ -183,6 +189,24 @@ def _over(where: Array, values: FloatArray, size: int) -> FloatArray:
     return np.asarray(np.bincount(where, values, minlength=size), float)
 
 
-def _unit(ratings: Ratings) -> float:
-    """Standard deviation of all ratings."""
-    return max(float(np.std(ratings.value)), 1e-12 * float(np.abs(ratings.value).max()), 1e-300)
+def usual(values: FloatArray) -> FloatArray:
+    """Those of the numbers that are not wild: within three ranges of nine tenths of them.
+
+    The tails of the noise bound the pull of one rating in units of a spread. One that may set the
+    spread itself has no bound, and all people would be taken for as bad as that one.
+
+    >>> usual(np.array([*range(20), 1e30])).max()
+    np.float64(19.0)
+    """
+    low, high = np.quantile(values, (0.05, 0.95), method="inverted_cdf")
+    apart = np.abs(values - (low + high) / 2)
+    reach = _WIDE * (high - low)
+    if reach == 0:  # nine tenths are one number: the others tell how far apart numbers are
+        reach = _WIDE * np.median(apart[apart > 0]) if np.any(apart > 0) else 0.0
+    return np.asarray(values[apart <= reach])
+
+
+def usual_spread(values: FloatArray) -> float:
+    """Standard deviation of the numbers that are not wild; never 0."""
+    near = usual(values)
+    return max(float(np.std(near)), 1e-12 * float(np.abs(near).max()), 1e-300)

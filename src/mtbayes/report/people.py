@@ -22,7 +22,9 @@ def section(facts: ModelFacts) -> str:
     how = (
         "quality: probability that the next label is right, with its 95 % interval (low, high). "
         "right: share of the labels given that are right. Chance is a blind guess with the labels "
-        "that the person gives; against is worse than that."
+        "that the person gives; against is worse than that. confuses: what is given for which true "
+        "class, and in how many of its rows; first what makes most wrong labels, which of a rare "
+        "class a large share does not."
         if facts.labels
         else "quality: share of the variance of a rating that is the truth's, with its 95 % "
         "interval (low, high). bias: how much too high the rating of an average row is. scale: by "

@@ -10,7 +10,7 @@ SHOWN = {
 }
 """What a person is told of each annotator first, by task."""
 CONFUSIONS = "; "
-"""Between two confusions, the most frequent first."""
+"""Between two confusions, first the one that makes most wrong labels."""
 
 
 def people(estimator: Any) -> list[dict[str, Any]]:
