@@ -37,6 +37,11 @@ class Linear(NamedTuple):
         """Number of parameters."""
         return (self.inputs + 1) * self.units
 
+    @property
+    def turned(self) -> bool:
+        """Whether a product of all members likes weights with inputs last better: wide inputs."""
+        return self.shared and self.inputs > self.units
+
     def split(self, theta: Array) -> tuple[Array, Array]:
         """Weight [..., inputs, units] and bias [..., units] out of this map's part of θ."""
         end = self.inputs * self.units
@@ -54,6 +59,9 @@ class Members(Protocol):
 
     def part(self, start: int, size: int) -> Array:
         """θ[start : start + size] of each set, as [S, size]."""
+
+    def affine(self, linear: Linear) -> tuple[Array, Array]:
+        """Weight [S, inputs, units] and bias [S, units] of a linear map of each set."""
 
     def linear(self, linear: Linear, h: Array) -> Array:
         """A linear map of each set: h is [n, ..., i] where shared, else [S, n, ..., i]."""
@@ -73,9 +81,80 @@ class Points(NamedTuple):
         """A slice of each point."""
         return self.theta[:, start : start + size]
 
+    def affine(self, linear: Linear) -> tuple[Array, Array]:
+        """Out of each point."""
+        return linear.split(self.part(linear.start, linear.size))
+
     def linear(self, linear: Linear, h: Array) -> Array:
         """h times the weights plus the bias, for each set."""
         return _affine(linear, self.part(linear.start, linear.size), h)
+
+
+class Apart(NamedTuple):
+    """The same with arrays for each linear map, as a step of training has them.
+
+    Cutting θ apart and putting its slope together again would take a quarter of a step.
+    """
+
+    maps: tuple[tuple[Array, Array], ...]
+    """Weight and bias of each: [S, inputs, units], or turned; and [S, units]."""
+    rest: Array
+    """[S, ...], parameters behind all maps."""
+
+    @classmethod
+    def of(cls, theta: Array, linears: tuple[Linear, ...]) -> Apart:
+        """θ[..., P], cut."""
+        maps, end = [], 0
+        for each in linears:
+            end = each.start + each.size
+            weight, bias = each.split(theta[..., each.start : end])
+            maps.append((weight.swapaxes(-1, -2) if each.turned else weight, bias))
+        return cls(tuple(maps), theta[..., end:])
+
+    def theta(self, linears: tuple[Linear, ...]) -> Array:
+        """Put together again, [..., P]."""
+        parts = []
+        for each, (weight, bias) in zip(linears, self.maps, strict=True):
+            weight = weight.swapaxes(-1, -2) if each.turned else weight
+            parts += [weight.reshape(*bias.shape[:-1], -1), bias]
+        return jnp.concatenate([*parts, self.rest], axis=-1)
+
+    @property
+    def total(self) -> int:
+        """As many as points."""
+        return len(self.rest)
+
+    def part(self, start: int, size: int) -> Array:
+        """A slice of what lies behind the maps: those are asked for as maps."""
+        behind = sum(weight[0].size + bias[0].size for weight, bias in self.maps)
+        return self.rest[:, start - behind : start - behind + size]
+
+    def _map(self, linear: Linear) -> tuple[Array, Array]:
+        """The one that begins there."""
+        start = 0
+        for weight, bias in self.maps:
+            if start == linear.start:
+                return weight, bias
+            start += weight[0].size + bias[0].size
+        raise KeyError(linear)
+
+    def affine(self, linear: Linear) -> tuple[Array, Array]:
+        """As they are, or turned."""
+        weight, bias = self._map(linear)
+        return (weight.swapaxes(1, 2) if linear.turned else weight), bias
+
+    def linear(self, linear: Linear, h: Array) -> Array:
+        """h times the weights plus the bias, for each set."""
+        weight, bias = self._map(linear)
+        if linear.turned:
+            found = jnp.einsum("sui,ri->sur", weight, h.reshape(-1, linear.inputs))
+            found = (found + bias[..., None]).swapaxes(1, 2)
+            return found.reshape(-1, *h.shape[:-1], linear.units)
+        if linear.shared:
+            found = _shared_product(h.reshape(-1, linear.inputs), weight) + bias[:, None]
+            return found.reshape(-1, *h.shape[:-1], linear.units)
+        found = jnp.einsum("sri,siu->sru", h.reshape(len(weight), -1, linear.inputs), weight)
+        return (found + bias[:, None]).reshape(*h.shape[:-1], linear.units)
 
 
 @storable
@@ -127,6 +206,10 @@ class Factors(NamedTuple):
         if start >= behind:
             return self.own[:, start - behind : start - behind + size]
         return self.theta()[:, start : start + size]
+
+    def affine(self, linear: Linear) -> tuple[Array, Array]:
+        """Out of whole members."""
+        return linear.split(self.part(linear.start, linear.size))
 
     def linear(self, linear: Linear, h: Array) -> Array:
         """One product of all members' rows with the shared weights."""
@@ -204,6 +287,10 @@ class Gaussians(NamedTuple):
         normals = self.normals[offset : offset + self.members * size].reshape(self.members, size)
         mean, std = (self._spread(v[:, start : start + size]) for v in (self.mean, self.std))
         return mean + std * normals
+
+    def affine(self, linear: Linear) -> tuple[Array, Array]:
+        """Out of S members."""
+        return linear.split(self.part(linear.start, linear.size))
 
     def linear(self, linear: Linear, h: Array) -> Array:
         """The pre-activations, drawn row by row or through weights as planned."""

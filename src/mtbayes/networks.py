@@ -133,7 +133,7 @@ class Conv:
         if linear.positions == 1:
             flat = h.reshape(*h.shape[:-3], 1, 1, linear.inputs)
             return _activated(self.activation, members.linear(linear, flat))
-        weight, bias = linear.split(members.part(linear.start, linear.size))
+        weight, bias = members.affine(linear)
         result = convolved(weight.swapaxes(1, 2), h, self.kernel, size)
         return _activated(self.activation, result + bias[..., None, None, None])
 

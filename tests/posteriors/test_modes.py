@@ -10,7 +10,7 @@ from scipy.stats import norm
 from mtbayes import Criterion, InvalidInput, fit, objective, path, predictive, prior, sweep
 from mtbayes.likelihoods import Categorical, Gaussian
 from mtbayes.maths import draws, log_t
-from mtbayes.members import Factors, Points
+from mtbayes.members import Apart, Factors, Points
 from mtbayes.models import CustomModel, Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
 from mtbayes.posteriors import Mixture, Particles, Rank1, grouped, members_of
@@ -147,10 +147,42 @@ def test_a_checkpoint_of_another_number_of_modes_is_refused(tmp_path):
         fit(NET, X, Y, Criterion(1, 0.7), posterior=Particles(3), **options)
 
 
-# Shared weights.
+# Points map by map.
 
 STACK = Stack((6, 6, 1), (Conv(3, 3), MaxPool(2), Conv(2, 2), Flatten(), Dense(4), Dense(2)))
 IMAGES = RNG.standard_normal((5, 6, 6, 1)).astype(np.float32)
+
+
+NETWORKS = [(mlp((3, 7, 2)), X), (mlp((3, 2, 2)), X), (STACK, IMAGES)]  # inputs first, and last
+
+
+@pytest.mark.parametrize(("network", "x"), NETWORKS)
+def test_points_apart_are_the_points(network, x):
+    model = Model(network, Categorical(2))
+    theta = jnp.asarray(RNG.standard_normal((4, model.size)), jnp.float32)
+    apart = Apart.of(theta, model.linears)
+    np.testing.assert_array_equal(apart.theta(model.linears), theta)
+    y = np.arange(len(x), dtype=np.int32) % 2
+    expected = log_lik(model, Points(theta), x, y)
+    np.testing.assert_allclose(log_lik(model, apart, x, y), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "prior_", [prior(0.0, 1.0), prior(np.linspace(-1, 1, NET.size), np.linspace(1, 3, NET.size))]
+)
+def test_steps_map_by_map_are_those_of_whole_points(prior_):
+    """An optimiser of one's own moves whole points: Adam with the same rates ends at the same."""
+    options = {"key": KEY, "posterior": Particles(3), "prior": prior_, "epochs": 20}
+    criterion = Criterion(1, 0.7, joint=False)
+    own = optax.adam(optax.cosine_decay_schedule(0.01, 20))
+    whole = fit(NET, X, Y, criterion, optimiser=own, **options)
+    found = fit(NET, X, Y, criterion, learning_rate=0.01, **options)
+    assert found.trace.shape == whole.trace.shape
+    np.testing.assert_allclose(found.state.mean, whole.state.mean, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found.trace, whole.trace, rtol=1e-3)
+
+
+# Shared weights.
 
 
 def changed(state, seed=1):

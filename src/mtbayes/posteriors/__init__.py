@@ -24,6 +24,10 @@ class Posterior(Protocol):
         """Whether members need random numbers."""
 
     @property
+    def cut(self) -> bool:
+        """Whether all its parameters are points θ[..., P], which may be `members.Apart`."""
+
+    @property
     def state(self) -> type:
         """The class of its parameters φ, which tell their `components`."""
 

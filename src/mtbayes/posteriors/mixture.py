@@ -54,6 +54,7 @@ class Mixture:
 
     components: int
     drawn = True
+    cut = False
     state = MixtureState
 
     def __post_init__(self) -> None:

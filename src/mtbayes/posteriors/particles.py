@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mtbayes import _check
 from mtbayes._values import storable
 from mtbayes.maths import draws
-from mtbayes.members import Plan, Points
+from mtbayes.members import Apart, Members, Plan, Points
 from mtbayes.models import LogLik
 from mtbayes.posteriors.prior import Prior
 from mtbayes.types import Array
@@ -21,8 +22,8 @@ from mtbayes.types import Array
 class ParticlesState(NamedTuple):
     """The parameters φ of q."""
 
-    mean: Array
-    """The points, [K, P]."""
+    mean: Any
+    """The points, [K, P]; within a step of training `members.Apart`."""
 
     @property
     def components(self) -> int:
@@ -41,6 +42,7 @@ class Particles:
 
     components: int
     drawn = False
+    cut = True
     state = ParticlesState
 
     def __post_init__(self) -> None:
@@ -50,9 +52,11 @@ class Particles:
         """K different starts."""
         return ParticlesState(model.initial(draws.normals(key, (self.components, model.size))))
 
-    def members(self, state: ParticlesState, normals: Array, plan: Plan, members: int) -> Points:
+    def members(self, state: ParticlesState, normals: Array, plan: Plan, members: int) -> Members:
         """Every point, as often as S asks for."""
-        return Points(jnp.repeat(state.mean, members // self.components, axis=0))
+        times = members // self.components
+        all_ = jax.tree.map(lambda v: jnp.repeat(v, times, axis=0), state.mean)
+        return all_ if isinstance(all_, Apart) else Points(all_)
 
     def sample(self, key: Array, state: ParticlesState, members: int) -> Array:
         """θ[S, P], the points in turn."""
@@ -64,5 +68,11 @@ class Particles:
         A point's KL divergence is infinite; what depends on where the point lies is its weight
         decay towards the prior's mean, at every order t_p.
         """
-        z = (state.mean - prior.mean) / prior.std
-        return 0.5 * jnp.sum(z * z) / self.components
+        # A number is the same for every map.
+        alike = (
+            v if isinstance(v, Apart) else jax.tree.map(lambda _, v=v: v, state.mean) for v in prior
+        )
+        far = jax.tree.map(
+            lambda v, mean, std: jnp.sum(jnp.square((v - mean) / std)), state.mean, *alike
+        )
+        return 0.5 * sum(jax.tree.leaves(far)) / self.components

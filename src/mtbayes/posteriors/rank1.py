@@ -48,6 +48,7 @@ class Rank1:
 
     components: int
     drawn = False
+    cut = False
     state = Rank1State
 
     def __post_init__(self) -> None:

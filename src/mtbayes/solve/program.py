@@ -20,7 +20,7 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mtbayes.criteria import Objective
-from mtbayes.members import Plan, Points, plan
+from mtbayes.members import Apart, Linear, Plan, Points, plan
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, grouped, members_of
 from mtbayes.types import Array, Rows
@@ -194,6 +194,10 @@ def _steps(
     room = few_steps(len(jax.tree.leaves(inputs)[0]))
     pool, places = _normals(settings, room, key, state)
     rule = settings.optimiser if settings.optimiser is not None else _ADAM
+    linears = settings.model.linears
+    apart = settings.optimiser is None and settings.posterior.cut
+    if apart:  # an optimiser of one's own may ask what belongs together
+        state, hyper = _apart(state, linears), hyper._replace(prior=_apart(hyper.prior, linears))
 
     def step(i: Array, so_far: tuple[State, Terms]) -> tuple[State, Terms]:
         state, trace = so_far
@@ -219,11 +223,25 @@ def _steps(
 
     none = Terms(*(jnp.zeros(room, hyper.rate.dtype),) * 3)
     state, trace = jax.lax.fori_loop(0, count, step, (state, none))
+    state = _together(state, linears) if apart else state
     mean = Terms(*(jnp.sum(v) / count for v in trace))
     sound = jnp.isfinite(mean.loss) & jnp.all(
         jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state.posterior)])
     )
     return state, mean, sound
+
+
+def _apart(tree: Any, linears: tuple[Linear, ...]) -> Any:
+    """The vectors θ[..., P] of a tree, map by map; numbers stay."""
+    return jax.tree.map(lambda v: Apart.of(v, linears) if jnp.ndim(v) else v, tree)
+
+
+def _together(tree: Any, linears: tuple[Linear, ...]) -> Any:
+    return jax.tree.map(
+        lambda v: v.theta(linears) if isinstance(v, Apart) else v,
+        tree,
+        is_leaf=lambda v: isinstance(v, Apart),
+    )
 
 
 def few_steps(steps: int) -> int:
