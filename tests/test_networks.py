@@ -33,6 +33,7 @@ from mtbayes.networks import (
 from mtbayes.posteriors import mean_field, prior
 
 SETS = 3
+AS_IS = jnp.asarray
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 
 
@@ -390,7 +391,7 @@ def test_components_come_in_blocks_in_order():
         @jax.jit
         def both(mean, h, chosen=chosen):
             draws = Gaussians(mean, 0 * mean, jnp.zeros(chosen.size), chosen, 6)
-            return draws.linear(linear, h), draws.linear(after, jnp.stack([h] * 6))
+            return draws.linear(linear, h, AS_IS), draws.linear(after, jnp.stack([h] * 6), AS_IS)
 
         for got in map(np.asarray, both(mean, np.ones((3, 30)))):
             np.testing.assert_allclose(got[:3], 31.0)
@@ -410,7 +411,7 @@ def test_both_ways_have_the_moments_of_the_pre_activations(way, shared):
     std = jnp.exp(0.5 * normal(mean.shape, seed=2))
     noise, h = normal(chosen.size, seed=3), normal((rows, 4), seed=4)
     inputs = h if shared else jnp.broadcast_to(h, (sets, *h.shape))
-    drawn = jax.jit(lambda *all_: Gaussians(*all_[:3], chosen, sets).linear(linear, all_[3]))
+    drawn = jax.jit(lambda *all_: Gaussians(*all_[:3], chosen, sets).linear(linear, all_[3], AS_IS))
     got = np.asarray(drawn(mean, std, noise, inputs), float)
     each = sets // components
     for k in range(components):
@@ -429,7 +430,7 @@ def test_rows_have_their_own_weights_one_way_and_share_them_the_other():
     mean, noise = jnp.zeros((1, linear.size)), normal(5 * linear.size)
     by_weight = Gaussians(mean, mean + 1, noise, Plan((), ((0, 0),), noise.size), 5)
     by_row = by_weight._replace(plan=Plan(((0, 0),), (), 5 * 2 * 2))
-    both = jax.jit(lambda h: (by_weight.linear(linear, h), by_row.linear(linear, h)))
+    both = jax.jit(lambda h: [d.linear(linear, h, AS_IS) for d in (by_weight, by_row)])
     shared, own = map(np.asarray, both(h))
     np.testing.assert_array_equal(shared[:, 0], shared[:, 1])
     assert np.all(own[:, 0] != own[:, 1])
@@ -473,7 +474,7 @@ def test_every_random_number_is_used_once(network, components, own):
                 std[:, s.start + s.inputs * s.units : s.start + s.size] = 1.0
                 lead = (rows,) if s.shared else (sets, rows)
                 draws = Gaussians(zeros, std, noise, chosen, sets)
-                parts.append(draws.linear(s, jnp.ones((*lead, s.inputs))))
+                parts.append(draws.linear(s, jnp.ones((*lead, s.inputs)), AS_IS))
             else:
                 parts.append(Gaussians(zeros, zeros + 1, noise, chosen, sets).part(s.start, s.size))
         if own:

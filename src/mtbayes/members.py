@@ -8,6 +8,7 @@ matrix products in all for a layer whose input the members share; `plan` picks t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import jax.numpy as jnp
@@ -19,6 +20,8 @@ from mtbayes.types import Array
 
 # One random number costs about as much as this many multiplications; measured, not critical.
 _NUMBER_COST = 60
+
+Then = Callable[[Array], Array]
 
 
 class Linear(NamedTuple):
@@ -36,11 +39,6 @@ class Linear(NamedTuple):
     def size(self) -> int:
         """Number of parameters."""
         return (self.inputs + 1) * self.units
-
-    @property
-    def turned(self) -> bool:
-        """Whether a product of all members likes weights with inputs last better: wide inputs."""
-        return self.shared and self.inputs > self.units
 
     def split(self, theta: Array) -> tuple[Array, Array]:
         """Weight [..., inputs, units] and bias [..., units] out of this map's part of θ."""
@@ -63,8 +61,11 @@ class Members(Protocol):
     def affine(self, linear: Linear) -> tuple[Array, Array]:
         """Weight [S, inputs, units] and bias [S, units] of a linear map of each set."""
 
-    def linear(self, linear: Linear, h: Array) -> Array:
-        """A linear map of each set: h is [n, ..., i] where shared, else [S, n, ..., i]."""
+    def linear(self, linear: Linear, h: Array, then: Then) -> Array:
+        """A linear map of each set: h is [n, ..., i] where shared, else [S, n, ..., i].
+
+        then: a function of each number of the result, [S, n, ..., u]
+        """
 
 
 class Points(NamedTuple):
@@ -85,19 +86,20 @@ class Points(NamedTuple):
         """Out of each point."""
         return linear.split(self.part(linear.start, linear.size))
 
-    def linear(self, linear: Linear, h: Array) -> Array:
+    def linear(self, linear: Linear, h: Array, then: Then) -> Array:
         """h times the weights plus the bias, for each set."""
-        return _affine(linear, self.part(linear.start, linear.size), h)
+        return then(_affine(linear, self.part(linear.start, linear.size), h))
 
 
 class Apart(NamedTuple):
     """The same with arrays for each linear map, as a step of training has them.
 
-    Cutting θ apart and putting its slope together again would take a quarter of a step.
+    Cutting θ apart and putting its slope together again would take a quarter of a step. Rows lie
+    last between two maps of flat rows, where few units would use the vector registers badly.
     """
 
     maps: tuple[tuple[Array, Array], ...]
-    """Weight and bias of each: [S, inputs, units], or turned; and [S, units]."""
+    """Weight [S, units, inputs] and bias [S, units] of each."""
     rest: Array
     """[S, ...], parameters behind all maps."""
 
@@ -108,15 +110,14 @@ class Apart(NamedTuple):
         for each in linears:
             end = each.start + each.size
             weight, bias = each.split(theta[..., each.start : end])
-            maps.append((weight.swapaxes(-1, -2) if each.turned else weight, bias))
+            maps.append((weight.swapaxes(-1, -2), bias))
         return cls(tuple(maps), theta[..., end:])
 
-    def theta(self, linears: tuple[Linear, ...]) -> Array:
+    def theta(self) -> Array:
         """Put together again, [..., P]."""
         parts = []
-        for each, (weight, bias) in zip(linears, self.maps, strict=True):
-            weight = weight.swapaxes(-1, -2) if each.turned else weight
-            parts += [weight.reshape(*bias.shape[:-1], -1), bias]
+        for weight, bias in self.maps:
+            parts += [weight.swapaxes(-1, -2).reshape(*bias.shape[:-1], -1), bias]
         return jnp.concatenate([*parts, self.rest], axis=-1)
 
     @property
@@ -139,22 +140,22 @@ class Apart(NamedTuple):
         raise KeyError(linear)
 
     def affine(self, linear: Linear) -> tuple[Array, Array]:
-        """As they are, or turned."""
+        """The weight turned round."""
         weight, bias = self._map(linear)
-        return (weight.swapaxes(1, 2) if linear.turned else weight), bias
+        return weight.swapaxes(1, 2), bias
 
-    def linear(self, linear: Linear, h: Array) -> Array:
+    def linear(self, linear: Linear, h: Array, then: Then) -> Array:
         """h times the weights plus the bias, for each set."""
         weight, bias = self._map(linear)
-        if linear.turned:
-            found = jnp.einsum("sui,ri->sur", weight, h.reshape(-1, linear.inputs))
-            found = (found + bias[..., None]).swapaxes(1, 2)
-            return found.reshape(-1, *h.shape[:-1], linear.units)
+        places = h.shape[0 if linear.shared else 1 : -1]
         if linear.shared:
-            found = _shared_product(h.reshape(-1, linear.inputs), weight) + bias[:, None]
-            return found.reshape(-1, *h.shape[:-1], linear.units)
-        found = jnp.einsum("sri,siu->sru", h.reshape(len(weight), -1, linear.inputs), weight)
-        return (found + bias[:, None]).reshape(*h.shape[:-1], linear.units)
+            found = jnp.einsum("sui,ri->sur", weight, h.reshape(-1, linear.inputs))
+        else:
+            h = h.reshape(len(weight), -1, linear.inputs)
+            found = jnp.einsum("sui,sir->sur", weight, h.swapaxes(1, 2))
+        # The next map turns it back, and XLA drops two turns in a row: so `then` is done before.
+        turned = then(found + bias[..., None]).swapaxes(1, 2)
+        return turned.reshape(len(weight), *places, linear.units)
 
 
 @storable
@@ -211,7 +212,7 @@ class Factors(NamedTuple):
         """Out of whole members."""
         return linear.split(self.part(linear.start, linear.size))
 
-    def linear(self, linear: Linear, h: Array) -> Array:
+    def linear(self, linear: Linear, h: Array, then: Then) -> Array:
         """One product of all members' rows with the shared weights."""
         place = self.starts.index(linear.start)
         weight, factor = self.weights[place], self.factors[place]
@@ -220,7 +221,7 @@ class Factors(NamedTuple):
         before, after, bias = (v.reshape(len(v), *middle, -1) for v in factor)
         wide = h * before
         out = (wide.reshape(-1, linear.inputs) @ weight).reshape(*wide.shape[:-1], linear.units)
-        return out * after + bias
+        return then(out * after + bias)
 
 
 class Plan(NamedTuple):
@@ -292,11 +293,11 @@ class Gaussians(NamedTuple):
         """Out of S members."""
         return linear.split(self.part(linear.start, linear.size))
 
-    def linear(self, linear: Linear, h: Array) -> Array:
+    def linear(self, linear: Linear, h: Array, then: Then) -> Array:
         """The pre-activations, drawn row by row or through weights as planned."""
         offset = dict(self.plan.by_row).get(linear.start)
         if offset is None:
-            return _affine(linear, self.part(linear.start, linear.size), h)
+            return then(_affine(linear, self.part(linear.start, linear.size), h))
         part = slice(linear.start, linear.start + linear.size)
         weight, bias = linear.split(self.mean[:, part])
         weight_var, bias_var = linear.split(jnp.square(self.std[:, part]))
@@ -316,7 +317,7 @@ class Gaussians(NamedTuple):
         rows = mean.shape[1]
         normals = self.normals[offset : offset + self.members * rows * linear.units]
         drawn = mean + jnp.sqrt(var) * normals.reshape(self.members, rows, linear.units)
-        return drawn.reshape(self.members, rows, *ones, linear.units)
+        return then(drawn.reshape(self.members, rows, *ones, linear.units))
 
     def _spread(self, values: Array) -> Array:
         """Values [K, ...] of components for each of their members; [S, ...] and [1, ...] stay."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -99,7 +99,7 @@ class Dense:
 
     def apply(self, members: Members, linear: Linear, h: Array) -> Array:
         """One layer of every set of weights."""
-        return _activated(self.activation, members.linear(linear, h))
+        return members.linear(linear, h, partial(_activated, self.activation))
 
 
 @storable
@@ -132,7 +132,7 @@ class Conv:
         """
         if linear.positions == 1:
             flat = h.reshape(*h.shape[:-3], 1, 1, linear.inputs)
-            return _activated(self.activation, members.linear(linear, flat))
+            return members.linear(linear, flat, partial(_activated, self.activation))
         weight, bias = members.affine(linear)
         result = convolved(weight.swapaxes(1, 2), h, self.kernel, size)
         return _activated(self.activation, result + bias[..., None, None, None])

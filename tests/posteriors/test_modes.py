@@ -153,7 +153,9 @@ STACK = Stack((6, 6, 1), (Conv(3, 3), MaxPool(2), Conv(2, 2), Flatten(), Dense(4
 IMAGES = RNG.standard_normal((5, 6, 6, 1)).astype(np.float32)
 
 
-NETWORKS = [(mlp((3, 7, 2)), X), (mlp((3, 2, 2)), X), (STACK, IMAGES)]  # inputs first, and last
+TWO_AXES = Stack((3, 2), (Dense(5), Flatten(), Dense(4), Dense(2)))
+PAIRS = RNG.standard_normal((5, 3, 2)).astype(np.float32)
+NETWORKS = [(mlp((3, 7, 2)), X), (STACK, IMAGES), (TWO_AXES, PAIRS)]
 
 
 @pytest.mark.parametrize(("network", "x"), NETWORKS)
@@ -161,7 +163,7 @@ def test_points_apart_are_the_points(network, x):
     model = Model(network, Categorical(2))
     theta = jnp.asarray(RNG.standard_normal((4, model.size)), jnp.float32)
     apart = Apart.of(theta, model.linears)
-    np.testing.assert_array_equal(apart.theta(model.linears), theta)
+    np.testing.assert_array_equal(apart.theta(), theta)
     y = np.arange(len(x), dtype=np.int32) % 2
     expected = log_lik(model, Points(theta), x, y)
     np.testing.assert_allclose(log_lik(model, apart, x, y), expected, rtol=1e-4, atol=1e-5)

@@ -223,7 +223,7 @@ def _steps(
 
     none = Terms(*(jnp.zeros(room, hyper.rate.dtype),) * 3)
     state, trace = jax.lax.fori_loop(0, count, step, (state, none))
-    state = _together(state, linears) if apart else state
+    state = _together(state) if apart else state
     mean = Terms(*(jnp.sum(v) / count for v in trace))
     sound = jnp.isfinite(mean.loss) & jnp.all(
         jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state.posterior)])
@@ -236,9 +236,9 @@ def _apart(tree: Any, linears: tuple[Linear, ...]) -> Any:
     return jax.tree.map(lambda v: Apart.of(v, linears) if jnp.ndim(v) else v, tree)
 
 
-def _together(tree: Any, linears: tuple[Linear, ...]) -> Any:
+def _together(tree: Any) -> Any:
     return jax.tree.map(
-        lambda v: v.theta(linears) if isinstance(v, Apart) else v,
+        lambda v: v.theta() if isinstance(v, Apart) else v,
         tree,
         is_leaf=lambda v: isinstance(v, Apart),
     )
