@@ -185,13 +185,14 @@ def densities(p: Any, name: str) -> None:
         )
 
 
-def known(name: str, value: Any, allowed: list[str]) -> str:
-    """One of the allowed names; the message lists them, the nearest first."""
+def known(name: str, value: Any, allowed: list[str], else_: str = "") -> str:
+    """One of the allowed names; the message lists them, the nearest first, and what else may be."""
     if isinstance(value, str) and value in allowed:
         return value
     near = get_close_matches(str(value), allowed, n=max(1, len(allowed)), cutoff=0.3)
     listed = near + [a for a in allowed if a not in near]
-    raise InvalidInput(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}.")
+    names = ", ".join(map(repr, listed))
+    raise InvalidInput(f"{name} must be one of {names}{else_}, got {value!r}.")
 
 
 def _float_array(name: str, values: Any) -> FloatArray:

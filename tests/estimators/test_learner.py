@@ -195,7 +195,7 @@ def test_a_users_own_regressor(numbers):
 @pytest.mark.parametrize(
     ("learner", "message"),
     [
-        ("tree", "learner must be one of"),
+        ("tree", "learner must be one of .* or an estimator of scikit-learn, got .tree."),
         (3, "learner must be 'auto'"),
         (LinearRegression(), "must be a classifier"),
         (KNeighborsClassifier(), "sample_weight"),

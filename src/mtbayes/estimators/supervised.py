@@ -336,7 +336,7 @@ class Supervised(Crowded, TriesLearners):
         """Refuse parameters that no fit can take."""
         super().check_parameters()
         if isinstance(self.learner, str):
-            _check.known("learner", self.learner, LEARNERS)
+            _check.known("learner", self.learner, LEARNERS, " or an estimator of scikit-learn")
             if self.learner != "auto" and self.learner != "network" and self._takes_images():
                 raise InvalidInput(
                     f"learner must be 'auto' or 'network' where network is given, got "
