@@ -254,6 +254,12 @@ def test_label_of_one_person_is_told(data):
         quick().fit(x, Annotations.wide(typo))
 
 
+def test_ratings_for_a_classifier_are_told_where_they_belong():
+    x, _, said = rated()
+    with pytest.raises(InvalidInput, match="Ratings are for RobustRegressor"):
+        quick().fit(x, said)
+
+
 def test_numbers_are_asked_of_a_regressor(data):
     x, _, table = data
     with pytest.raises(InvalidInput, match="y must hold numbers, got 'c"):
