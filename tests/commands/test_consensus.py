@@ -86,6 +86,7 @@ def test_annotators_are_told_best_first(found):
     assert people[0]["verdict"] == "better than chance"
     assert "labels of 150 rows by 3 annotators" in said
     assert "Wrong in the consensus: about" in said
+    assert "Ask next" not in said
 
 
 def test_model_predicts_and_knows_the_people(files, found):
@@ -231,6 +232,16 @@ def test_screen_tells_the_most_frequent_confusion_alone(found):
     assert first.split()[0] in told
     assert told.count(" where ") == len(people)
     assert second
+
+
+def test_nobody_is_left_to_ask_where_everybody_labelled_every_row(files, monkeypatch):
+    monkeypatch.chdir(files["folder"])
+    full = [list(row.values()) for row in read(files["wide"]) if all(row.values())]
+    write(files["folder"] / "full.csv", ["id", "x", "z", "p0", "p1", "p2"], full)
+    result = run("consensus", "full.csv", "--annotators", "p*", "--ask", "3", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "Ask next: nobody, for everybody has labelled every row." in result.output
+    assert not (files["folder"] / "full-ask.csv").exists()
 
 
 @pytest.mark.slow

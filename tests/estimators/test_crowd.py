@@ -196,6 +196,18 @@ def test_slip_of_the_pen_in_one_rating_leaves_the_consensus_alone(cell):
     assert after.crowd_.spoken(0)[0] == ("r0", cell)
 
 
+def test_features_are_not_held_for_surer_than_they_are_where_a_row_has_few_ratings():
+    """Trees that learn a consensus near to what they said would call themselves next to exact."""
+    rng = np.random.default_rng(0)
+    x, y, _ = rated()
+    said = Annotations.long(range(176), rng.integers(0, 3, 176), y + 0.3 * rng.normal(size=176))
+    model = quick_of_numbers().fit(x, said)
+    mean, variance = model.crowd_.prior.T
+    off = np.sqrt(np.mean((mean - y) ** 2))
+    assert np.sqrt(np.median(variance)) > 0.5 * off
+    assert np.sqrt(np.mean((model.consensus_ - y) ** 2)) < 0.9 * off
+
+
 def test_wild_number_of_an_only_rater_does_not_set_the_quality():
     x, y, _ = rated()
     noisy = y + np.random.default_rng(1).normal(size=len(y))
@@ -240,6 +252,12 @@ def test_label_of_one_person_is_told(data):
     typo[0, 0] = "c00"
     with pytest.raises(InvalidInput, match="got 'c00', which 0 alone uses"):
         quick().fit(x, Annotations.wide(typo))
+
+
+def test_ratings_for_a_classifier_are_told_where_they_belong():
+    x, _, said = rated()
+    with pytest.raises(InvalidInput, match="Ratings are for RobustRegressor"):
+        quick().fit(x, said)
 
 
 def test_numbers_are_asked_of_a_regressor(data):

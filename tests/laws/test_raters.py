@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from scipy import stats
 
-from mtbayes.laws.raters import Level, Raters, Ratings, usual_spread
+from mtbayes.laws.raters import Level, Raters, Ratings, around_centre, usual_spread
 
 
 def rated(n=400, seed=0, wild=0.0):
@@ -112,3 +113,66 @@ def test_spread_of_ratings_that_are_mostly_one_number_is_that_of_the_others():
     assert usual_spread(counts) == np.std(counts)
     assert usual_spread(np.append(counts, 1e30)) == pytest.approx(np.std(counts), rel=0.01)
     assert 0 < usual_spread(np.full(9, 13.0)) < 1e-9
+
+
+def test_people_who_differ_count_alike_in_the_centre_however_precise():
+    value, variance = np.array([-1.0, 0.0, 1.0]), np.array([1e-8, 1e-4, 1e-2])
+    assert np.allclose(around_centre(value, variance, 1.0), value, atol=0.02)
+
+
+def test_people_who_agree_count_by_what_is_open_of_them():
+    """By number the poor one would move the others by .05, by precision by .0004."""
+    own = around_centre(np.array([0, 0, 0.15]), np.array([1e-4, 1e-4, 0.02]), 1.0)
+    assert np.abs(own[:2]).max() < 0.015
+    assert own[2] < 0.05
+
+
+def test_one_precise_person_far_from_the_rest_does_not_rule():
+    value = np.array([5.0, *np.random.default_rng(0).normal(0, 0.1, 8)])
+    own = around_centre(value, np.array([1e-8] + [0.01] * 8), 1.0)
+    assert own[0] == pytest.approx(5, abs=0.1)
+    assert np.abs(own[1:]).max() < 0.1
+
+
+def test_centre_is_that_of_all_widths_and_centres_by_their_probability():
+    """Beside sums over a fine grid of centres and widths; nothing is open of the values."""
+    value = np.array([-0.5, -0.3, 0.1, 0.2, 0.4, 2.0])
+    centre, log_width = np.meshgrid(np.linspace(-3, 4, 1401), np.linspace(-7, 2, 181))
+    width = np.exp(log_width)
+    off = (value[:, None, None] - centre) / width
+    log_p = stats.t(4).logpdf(off).sum(axis=0) - 6 * log_width
+    log_p += stats.halfcauchy(scale=0.3).logpdf(width) + log_width
+    p = np.exp(log_p - log_p.max())
+    found = value - around_centre(value, np.full(6, 1e-12), 1.0)
+    assert np.ptp(found) < 1e-6
+    assert found[0] == pytest.approx((p * centre).sum() / p.sum(), abs=0.03)
+    assert abs(found[0] - value.mean()) > 0.1
+
+
+def rated_by(bias, spread, seed=0, n=176):
+    """Ratings of every row by people with biases and spreads, the truth, and what features say."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(13, 0.7, n)
+    truth = mean + 0.4 * rng.normal(size=n)
+    people = len(bias)
+    value = truth[:, None] + bias + np.asarray(spread) * rng.normal(size=(n, people))
+    row, who = np.divmod(np.arange(n * people), people)
+    return Ratings(row, who, value.ravel(), n, people), truth, Level(mean, np.full(n, 0.16))
+
+
+def test_poor_rater_does_not_tilt_the_good():
+    """The mean of two with a spread of .1 is off by .071; by number of ratings it was .087."""
+    errors = []
+    for seed in range(6):
+        ratings, truth, prior = rated_by(np.zeros(3), [0.1, 0.1, 2], seed)
+        found = Raters.fit(prior, ratings).truth(prior, ratings).mean
+        errors.append(error(found, truth))
+    assert np.mean(errors) < 1.17 * 0.1 / np.sqrt(2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_precise_rater_with_a_bias_does_not_rule(seed):
+    """Measured on the one, all would be off by 1; with each alike by .2."""
+    ratings, truth, prior = rated_by(np.array([1.0, 0, 0, 0, 0]), [0.05, 0.5, 0.5, 0.5, 0.5], seed)
+    found = Raters.fit(prior, ratings).truth(prior, ratings).mean
+    assert error(found, truth) < 0.15

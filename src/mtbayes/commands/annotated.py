@@ -243,8 +243,8 @@ def _check_labelled(source: Source, rows: int, entries: list[Entry]) -> None:
     if empty:
         raise InvalidInput(
             f"every row of {source.path} must have a label, got {len(empty)} of {rows} without "
-            f"one, the first in {source.where(empty[0])}. Drop such rows; `--ask` says whom to ask "
-            "about others."
+            f"one, the first in {source.where(empty[0])}. Drop such rows; in Python, "
+            "`next_labels(budget, X)` says whom to ask about them."
         )
 
 

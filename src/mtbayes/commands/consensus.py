@@ -89,7 +89,7 @@ def consensus(
         told = people_of(learned.estimator)
         _write(told, about, safe_cells)
         questions = [] if asked is None else _questions(learned, rows, ask, said.row)
-        if asked is not None:
+        if asked is not None and questions:
             _write(questions, asked, safe_cells)
         _show(screen, learned, told, questions, show, path, about, asked)
 
@@ -108,6 +108,16 @@ def _questions(
         }
         for q in model.estimator.next_labels(budget)
     ]
+
+
+def _ask_next(questions: list[dict[str, Any]], path: Path) -> str:
+    if not questions:
+        return "Ask next: nobody, for everybody has labelled every row."
+    first = questions[0]
+    return (
+        f"Ask next: {len(questions)} labels in {path}, first {first['annotator']!r} about row "
+        f"{first['row']}."
+    )
 
 
 def _write(records: list[dict[str, Any]], path: Path, safe: bool) -> None:
@@ -149,13 +159,9 @@ def _show(
         table.add_row(*(escape(shown(str(person[n]))) for n in names))
     screen.line()
     screen.table(table)
-    if questions:
+    if asked is not None:
         screen.line()
-        first = questions[0]
-        screen.line(
-            f"Ask next: {len(questions)} labels in {asked}, first row {first['row']} of "
-            f"{first['annotator']!r}."
-        )
+        screen.line(_ask_next(questions, asked))
     screen.line()
     screen.line(f"Rows: {path}. Annotators: {about}. ({screen.seconds:g} s)")
     screen.done(

@@ -14,7 +14,7 @@ from mtbayes.types import Array
 _SHOWN = 5  # names in a message
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Annotations:
     """Labels, or numbers, that several people gave to rows: pass them to `fit` as y.
 
@@ -27,6 +27,8 @@ class Annotations:
     >>> said = Annotations.wide({"ann": ["cat", "dog", None], "bob": ["cat", "cat", "dog"]})
     >>> said.rows, said.names.tolist(), said.value.tolist()
     (3, ['ann', 'bob'], ['cat', 'cat', 'dog', 'cat', 'dog'])
+    >>> said
+    <Annotations: 5 labels of 3 rows by 2 people>
     """
 
     row: Array
@@ -35,6 +37,10 @@ class Annotations:
     rows: int
     names: Array
     classes: Array | None = None
+
+    def __repr__(self) -> str:
+        said, people = len(self.value), len(self.names)
+        return f"<Annotations: {said} labels of {self.rows} rows by {people} people>"
 
     @classmethod
     def wide(
@@ -163,9 +169,11 @@ class Annotations:
         alone = np.flatnonzero(users.sum(axis=1) == 1)
         if len(alone):
             person = self.names[users[alone[0]].argmax()]
+            rated = " Ratings are for RobustRegressor, or --task number."
             raise InvalidInput(
                 f"labels must be used by several people, got {labels[alone[0]].item()!r}, which "
                 f"{person!r} alone uses. Correct it, or name all labels in {option} if it is meant."
+                + (rated if labels.dtype.kind in "iuf" else "")
             )
 
 

@@ -95,7 +95,9 @@ class NumberCrowd:
             return self, fitted
         said = np.asarray(getattr(fitted.training, "prediction", None), float)
         floor = (1e-6 * usual_spread(self.ratings.bounded)) ** 2
-        prior = Level(said[:, 0], np.maximum(said[:, 1] ** 2, floor))
+        # The fit knows how far a consensus may lie, not how far the truth lies from that.
+        variance = said[:, 1] ** 2 + np.median(self.level[:, 1])
+        prior = Level(said[:, 0], np.maximum(variance, floor))
         law = Raters.fit(prior, self.ratings)
         truth = law.truth(prior, self.ratings)
         own = replace(self, law=law, prior=np.stack(prior, axis=1), level=np.stack(truth, axis=1))
@@ -169,7 +171,10 @@ def _by_trees(x: Array, truth: Level, seed: int) -> Level:
         trees.fit(np.asarray(x).reshape(len(x), -1), truth.mean, sample_weight=weight)
     mean = trees.oob_prediction_
     middle = 1.4826 * float(np.median(np.abs(truth.mean - mean)))
-    return Level(mean, np.full(len(mean), max(middle**2, 1e-6 * noise)))
+    # The mean of a truth lies nearer to the trees than the truth: what is open of it is added. Left
+    # out, trees grow surer of themselves with each look, and few ratings a row then count nothing.
+    variance = middle**2 + float(np.median(truth.variance))
+    return Level(mean, np.full(len(mean), max(variance, 1e-6 * noise)))
 
 
 def _sums(ratings: Ratings) -> FloatArray:

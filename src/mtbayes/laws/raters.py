@@ -2,9 +2,9 @@
 
 A rating is bias + scale · truth + noise, and the noise has the tails of Student's t, so that a slip
 of the hand does not move what is known of a person or a row. What the features say of a row, by a
-fit that has not seen it, is the prior of its truth. Bias and scale are held near 0 and 1, the
-spread near that of all, as strongly as the ratings of all people ask for. A bias or a scale that
-all people share cannot be told from the truth: over all ratings they are 0 and 1.
+fit that has not seen it, is the prior of its truth. Bias, scale and spread are held near those of
+all, as strongly as the ratings of all people ask for. A bias or a scale that all people share
+cannot be told from the truth: biases are drawn around 0 and scales around 1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaincinv, gammaln
+from scipy.special import gammaincinv, gammaln, softmax
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.types import Array, FloatArray
@@ -22,7 +22,9 @@ _ROUNDS = 200
 _SETTLED = 1e-4  # a change of any row's truth, in units of the spread of all ratings
 _TAILS = 4.0  # degrees of freedom of the noise
 _HOLDS = (2.0, 5.0, 15.0, 50.0, 200.0)  # ratings that the spread of all may count as
-_PEOPLE = 2.0  # people that count as seen before how much biases and scales differ is known
+_WIDTHS = np.geomspace(1e-3, 2, 16)  # how far apart people may lie, in spreads of all ratings
+_WIDTHS_BEFORE = np.log(_WIDTHS) - np.log1p((_WIDTHS / 0.3) ** 2)  # as half a Cauchy variable
+_LOOKS = 15  # at who lies far from the others
 _HELD = 0.2  # how strongly the predictive's own variance is held, in rows by row
 _OWN = 0.5  # of a rating, what it tells of a spread beside a truth that is not known
 _LEAST = 1e-3  # of the spread of all ratings: nobody's noise is smaller
@@ -154,28 +156,51 @@ def _improved(law: Raters, prior: Level, truth: Level, ratings: Ratings, unit: f
 def _lines(
     law: Raters, truth: Level, ratings: Ratings, believed: FloatArray, unit: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Bias and scale of each person, [A] each, held near 0 and 1."""
+    """Bias and scale of each person, [A] each, around what people have in common."""
     who, people = ratings.who, ratings.people
     centre = truth.mean.mean()  # biases are told apart from scales where truths are
     z, variance = truth.mean[ratings.row] - centre, truth.variance[ratings.row]
     weight = believed / law.spread[who] ** 2
     off = ratings.bounded - centre - z
-    wide = (_PEOPLE * unit**2 + np.sum((law.bias + (law.scale - 1) * centre) ** 2)) / (
-        _PEOPLE + people
-    )
-    slant = (_PEOPLE * 0.1 + np.sum((law.scale - 1) ** 2)) / (_PEOPLE + people)
-    n, first = _over(who, weight, people) + 1 / wide, _over(who, weight * z, people)
-    second = _over(who, weight * (z**2 + variance), people) + 1 / slant
-    level, lean = (
-        _over(who, weight * off, people),
-        _over(who, weight * (off * z - variance), people),
-    )
-    determinant = n * second - first**2
+    n, first = _over(who, weight, people), _over(who, weight * z, people)
+    second = _over(who, weight * (z**2 + variance), people)
+    level = _over(who, weight * off, people)
+    lean = _over(who, weight * (off * z - variance), people)
+    determinant = np.maximum(n * second - first**2, 1e-12 * n * second)
     shift = (second * level - first * lean) / determinant
     tilt = (n * lean - first * level) / determinant
-    counts = np.bincount(who, minlength=people)  # what all have in common is the truth's
-    shift, tilt = (v - np.average(v, weights=counts) for v in (shift, tilt))
+    shift = around_centre(shift, second / determinant, unit)
+    tilt = around_centre(tilt, n / determinant, 1.0)
     return shift - tilt * centre, 1 + tilt
+
+
+def around_centre(value: FloatArray, variance: FloatArray, unit: float) -> FloatArray:
+    """What is one's own of each person's value, [A], beside what people have in common.
+
+    Values lie around a centre, which is the truth's, as Student's t by a width that is not known:
+    all widths are tried, each counts by its evidence. A person weighs 1 / (width² + variance) in
+    the centre, so the precise count more where people hardly differ, and all alike where they do;
+    who lies far from the rest counts less.
+
+    value: as if nothing were known of others; variance: what is open of it; unit: a large width
+    """
+    width = (unit * _WIDTHS[:, None]) ** 2
+    total = width + variance
+    belief = np.ones_like(total)
+    for _ in range(_LOOKS):
+        weight = belief / total
+        off = value - np.average(
+            np.broadcast_to(value, total.shape), axis=1, weights=weight, keepdims=True
+        )
+        belief = (_TAILS + 1) / (_TAILS + off**2 / total)
+    own = width / (width + belief * variance) * off
+    return np.asarray(softmax(_fit_of(off, total, weight) + _WIDTHS_BEFORE) @ own)
+
+
+def _fit_of(off: FloatArray, total: FloatArray, weight: FloatArray) -> FloatArray:
+    """Log evidence of each width, the centre being anywhere."""
+    each = 0.5 * np.log(total) + 0.5 * (_TAILS + 1) * np.log1p(off**2 / total / _TAILS)
+    return np.asarray(-each.sum(axis=1) - 0.5 * np.log(weight.sum(axis=1)))
 
 
 def _evidence(squares: FloatArray, counts: Array, usual: float, hold: float) -> FloatArray:
