@@ -146,3 +146,10 @@ def test_every_public_name_loads():
         assert getattr(mtbayes, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = mtbayes.nothing
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "mtbayes", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("mtbayes 0.")

@@ -297,7 +297,7 @@ def test_density_of_bad_targets_is_refused(fitted):
         (np.array([None, "a"] * 6, object), "a label for each row"),
         (np.array(["a", None] * 6, object), "a label for each row"),
         (np.array([np.nan, "a"] * 6, object), "a label for each row"),
-        (np.column_stack([LABELS, LABELS]), "1d array"),
+        (np.column_stack([LABELS, LABELS]), "1d array.*Annotations.wide"),
         (np.array([b"a", b"b"] * 6), "bytes"),
         (LABELS[:3], "inconsistent"),
         (None, "requires y"),

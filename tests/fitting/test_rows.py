@@ -41,3 +41,33 @@ def test_a_copy_of_a_trusted_row_is_trusted():
     rows, inverse = in_copies(*distinct(x, np.zeros(3), np.ones(3), trusted))
     np.testing.assert_array_equal(rows.trusted, [False, True, True])
     np.testing.assert_array_equal(rows.trusted[inverse], [True, False, True])
+
+
+def test_rows_that_a_file_holds_twice_stay_one():
+    """Of 300 rows of two columns of numbers, no two are equal by chance."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
+    twice = np.append(np.arange(300), [7, 8, 9])
+    rows, inverse = in_copies(*distinct(x[twice], y[twice], np.ones(303)))
+    assert len(rows.y) == 300
+    assert rows.weight.sum() == 303
+    np.testing.assert_array_equal(rows.x[inverse], x[twice])
+
+
+def test_rows_of_few_values_are_as_many_as_came():
+    """Equal by chance: of 64 possible rows 500 came, with one label for each or with several."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 2, (500, 6)).astype(float)
+    for y in (x[:, 0], x[:, 0] != (rng.random(500) < 0.2)):
+        rows, inverse = in_copies(*distinct(x, y.astype(int), np.ones(500)))
+        assert len(rows.y) == 500
+        np.testing.assert_array_equal(rows.x[inverse], x)
+
+
+def test_rows_that_several_people_labelled_are_as_many_as_came():
+    """A fifth of the labels are wrong: 300 pairs of rows of numbers, equal but for their label."""
+    rng = np.random.default_rng(2)
+    x = np.repeat(rng.normal(size=(300, 2)), 2, axis=0)
+    y = (x[:, 0] > 0) != (rng.random(600) < 0.2)
+    rows, _ = in_copies(*distinct(x, y.astype(int), np.ones(600)))
+    assert len(rows.y) == 600

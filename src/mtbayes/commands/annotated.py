@@ -25,6 +25,8 @@ from mtbayes.tables.model import Settings, TableModel, TableRows, mark
 CONSENSUS = "consensus"
 """What the target is called where nobody names it."""
 _LONG = ("annotator", "label")
+_PEOPLE = ("annotator", "worker", "rater", "person", "user", "judge", "expert", "coder", "who")
+_LABELS = ("label", "answer", "rating", "class", "response", "score", "value", "given")
 _WHOLE = re.compile(r"(0|-?[1-9]\d*)(\.0+)?")  # a whole number, however it was saved
 
 
@@ -170,6 +172,19 @@ def _wide(table: Any, name: str) -> list[Entry]:
     return [Entry(i, name, text) for i, text in enumerate(texts) if text is not None]
 
 
+def _turned(first: str, second: str) -> bool:
+    """Whether two columns say by their names that people come after the labels.
+
+    >>> _turned("answer", "worker_id"), _turned("worker_id", "answer"), _turned("a", "b")
+    (True, False, False)
+    """
+    people, labels = (
+        [any(word in name.lower() for word in words) for name in (first, second)]
+        for words in (_PEOPLE, _LABELS)
+    )
+    return people == [False, True] or (labels == [True, False] and people != [True, False])
+
+
 def _long(source: Source, table: Any, path: Path, row: str) -> list[Entry]:
     """Labels of a file with a line for each."""
     usage(check_target, source.names, row, "row")
@@ -183,7 +198,7 @@ def _long(source: Source, table: Any, path: Path, row: str) -> list[Entry]:
                 f"{path} must have the columns {row!r}, 'annotator' and 'label', got "
                 f"{', '.join(map(repr, other.names))}. Rename them."
             )
-        who, label = rest
+        who, label = rest if not _turned(*rest) else rest[::-1]
     ids = cells_of(table.column(row)).text.to_pylist()
     long = other.table()
     columns = [cells_of(long.column(name)).text.to_pylist() for name in (row, who, label)]

@@ -112,10 +112,11 @@ def _show(screen: Screen, found: dict[str, Any], model: TableModel, data: Path, 
         f"{', which explains unseen rows best' if chosen else ''}; t of {estimator.learner_}: "
         f"{found['t']:g} (1 believes all rows alike, less is more robust)."
     )
-    screen.line(
-        f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, "
-        f"{model.estimator.contamination_.words}." + MERELY_UNUSUAL[found["task"]]
-    )
+    if found["scores"]:
+        screen.line(
+            f"Wrong values of {found['target']!r}: about {percent(wrong['share'])} of rows, "
+            f"{model.estimator.contamination_.words}." + MERELY_UNUSUAL[found["task"]]
+        )
     screen.line(_scores(found["scores"], found["rows"]))
     screen.line(f"Time: {screen.seconds:g} s. Model: {path}")
     screen.line()

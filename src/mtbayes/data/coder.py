@@ -201,9 +201,9 @@ class Coder:
             parts.append(coded)
         return np.concatenate(parts, axis=1)
 
-    def check(self, names: Sequence[str], *others: str) -> tuple[str, ...]:
+    def check(self, names: Sequence[str]) -> tuple[str, ...]:
         """Names of columns that are not used; one that is needed and missing is an InvalidInput."""
-        needed = [*(column.name for column in self.columns), *others]
+        needed = [column.name for column in self.columns]
         lacking = [name for name in needed if name not in names]
         if lacking:
             near = nearest(lacking[0], [name for name in names if name not in needed])

@@ -98,7 +98,13 @@ class Schema:
 
     def check(self, names: Sequence[str], *, target: bool = False) -> tuple[str, ...]:
         """Names of columns that are not used; one that is needed and missing is an InvalidInput."""
-        extra = self.coder.check(names, *([self.target] if target else []))
+        extra = self.coder.check(names)
+        if target and self.target not in names:
+            raise InvalidInput(
+                f"columns must be those that were fitted, but the target {self.target!r} is "
+                "missing. Add or rename it; for a model of labels by several people, give the file "
+                "that `mtbayes consensus` wrote."
+            )
         return tuple(name for name in extra if name != self.target)
 
     def targets(self, rows: Any, *, where: Where = row) -> Known:
@@ -201,17 +207,22 @@ def _task(name: str, cells: Cells, task: str | None) -> tuple[str, bool]:
         task = "classes" if not numeric or (whole and few) else "number"
     if task == "number":
         return task, False
-    _check_classes(name, cells.text)
+    _check_classes(name, cells.text, numeric)
     return task, bool(pc.all(pc.match_substring_regex(cells.text, _WHOLE)).as_py())
 
 
-def _check_classes(name: str, text: Any) -> None:
+def _check_classes(name: str, text: Any, numeric: bool) -> None:
     given = len(text) - text.null_count
     count = pc.count_distinct(text).as_py()
     if given and (count > _MOST_CLASSES or (count > _FEW and count > 0.5 * given)):
         raise InvalidInput(
             f"target must be a number, or text with few different values, got {name!r} with "
-            f"{count} in {given} rows, like {_example(text)}. Name another column."
+            f"{count} in {given} rows, like {_example(text)}. "
+            + (
+                "Name another column, or leave --task out for a number."
+                if numeric
+                else "Name another column."
+            )
         )
 
 

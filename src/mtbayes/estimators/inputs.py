@@ -19,6 +19,7 @@ from mtbayes.types import Array, BoolArray, FloatArray, Rows
 # In scikit-learn's words.
 _TEXT = ("could not convert string", "bytes/strings")
 _AXES = "Found array with dim"
+_ONE_TARGET = "y should be a 1d array"
 _LARGE = 1e300
 _NO_LABEL = "y must hold a label for each row, got rows without one. Drop such rows first."
 # How the names of types of dates, times and durations begin in NumPy, pandas, Polars and Arrow.
@@ -65,6 +66,11 @@ def checked(
     except ValueError as error:
         if str(error) == "Input contains NaN":  # in text
             raise InvalidInput(_NO_LABEL) from None
+        if _ONE_TARGET in str(error):
+            raise InvalidInput(
+                f"y must hold one target for each row, {error} Use y.ravel() for a single column, "
+                "and Annotations.wide(y) where several people labelled each row."
+            ) from None
         if _AXES in str(error):
             pictures = "network='cnn' takes images, " if hasattr(estimator, "network") else ""
             raise InvalidInput(

@@ -2,9 +2,10 @@
 
 What makes a step cheap: all parameters of Gaussians in one flat vector, and of points map by map
 (`mtbayes.members.Apart`); one slice of random numbers a step; layers drawn row by row where that is
-cheaper (`mtbayes.members`); and a pool of random numbers for each chunk, read at random places. A slice of a pool of independent normals is itself a vector of
-independent normals, so that each step's gradient, taken by itself, is unbiased; it is not
-independent of earlier steps that have read the same numbers.
+cheaper (`mtbayes.members`); and a pool of random numbers for each chunk, read at random places.
+A slice of a pool of independent normals is itself a vector of independent normals, so that each
+step's gradient, taken by itself, is unbiased; it is not independent of earlier steps that have read
+the same numbers.
 """
 
 from __future__ import annotations
