@@ -294,6 +294,7 @@ def _by_trees(x: Array, probs: FloatArray, seed: int) -> FloatArray:
         bootstrap=True,
         oob_score=True,
         random_state=seed,
+        n_jobs=-1,  # threads, and the same trees whatever their number
     )
     with threadpool_limits(1):
         trees.fit(np.asarray(x).reshape(len(x), -1), probs)
