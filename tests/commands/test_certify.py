@@ -29,3 +29,13 @@ def test_one_row_cannot_be_certified(case):
     result = case.run("certify", case.model, path)
     assert result.exit_code == 1
     assert "at least 2 rows" in result.output
+
+
+def test_what_is_certified_in_place_of_several_learners_is_told(case):
+    model = case.folder / "pool.mtb"
+    result = case.run("fit", case.data, "--target", "label", "--epochs", "5", "--model", model)
+    assert result.exit_code == 0, result.output
+    told = " ".join(case.run("certify", model, case.data).output.split())
+    assert "the sentence is about 10 networks, learned for it; MODEL is" in told
+    told = " ".join(case.run("certify", case.model, case.data).output.split())
+    assert "learned for it" not in told

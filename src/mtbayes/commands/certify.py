@@ -51,6 +51,12 @@ def certify(
             "the sentence takes the coding of columns as given: where MODEL was fitted to these "
             "rows, their medians and levels were seen, and that is not paid for"
         )
+        own, bounded = (e.fitted_.learner for e in (learned.estimator, bound.predictor))
+        if own.name != bounded.name:
+            screen.note(
+                f"the sentence is about {bounded.words}, learned for it; MODEL is {own.words}, of "
+                "which no such bound is known"
+            )
         screen.line(str(bound))
         if out is not None:
             TableModel(bound.predictor, learned.schema).save(out)

@@ -27,6 +27,7 @@ def shown(*names: str) -> Any:
     """A field of what was fitted, or of a part of it, under a name of scikit-learn's kind."""
 
     def get(self: Any) -> Any:
+        check_is_fitted(self, "fitted_")
         value = self.fitted_
         for name in names:
             value = getattr(value, name)
