@@ -137,11 +137,14 @@ def test_foreign_and_damaged_models_are_refused(case):
     data = bytearray(case.model.read_bytes())
     data[-10] ^= 1
     damaged.write_bytes(data)
+    foreign = case.folder / "foreign.mtb"
+    foreign.write_bytes(case.data.read_bytes())
     plain = case.folder / "plain.mtb"
     TableModel.load(case.model).estimator.save(plain)
     for path, said in (
         (damaged, "checksum"),
-        (case.data, "not written by mtbayes"),
+        (foreign, "not written by mtbayes"),
+        (case.data, "The model is named first"),
         (plain, "knows no columns"),
         (case.folder / "none.mtb", "does not exist"),
         (case.folder, "got the folder"),

@@ -346,6 +346,14 @@ def test_labels_that_differ_beyond_double_precision_are_not_called_alike():
     assert "told apart by their spelling: '1000' and '1e3'" in coded.notes[0]
 
 
+def test_classes_of_one_row_are_named():
+    v = np.sqrt(np.arange(40))
+    _, coded = learn_table(pa.table({"v": v, "y": ["a", "b"] * 19 + ["c", "d"]}), "y")
+    assert coded.notes[0].endswith("without any other of its kind: 'c', 'd'")
+    _, coded = learn_table(pa.table({"v": v[:2], "y": ["a", "b"]}), "y")
+    assert coded.notes == ()
+
+
 def test_thousands_of_classes_are_refused_before_any_fit():
     rows = np.arange(6000)
     table = pa.table({"v": np.sqrt(rows), "y": [f"c{i % 3000}" for i in rows]})

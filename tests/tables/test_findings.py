@@ -22,6 +22,19 @@ def test_a_known_share_moves_the_odds_by_bayes_rule(case):
     )
 
 
+def test_a_given_label_that_stands_against_a_likelier_one_says_why(case):
+    model = TableModel.load(case.model)
+    judged = model.estimator.fitted_.training
+    found = findings(model, case.label, judged, 1e-6)
+    likelier = [text for text in found.why if text.count("%") > 1]
+    assert likelier
+    assert all(text.endswith("stands") for text in likelier)
+    assert found.suggested == found.given
+    moved = findings(model, case.label, judged, 0.5)
+    assert moved.suggested[0] != moved.given[0]
+    assert not moved.why[0].endswith("stands")
+
+
 def test_numbers_are_judged_by_their_distance(numbers):
     model, _, y = numbers
     found = findings(model, y, model.estimator.fitted_.training, 0.01)

@@ -161,8 +161,11 @@ def learn_table(
     others = [name for name in names if name != target]
     found = learn_columns(with_target, others, styles, repr(target), places(where, kept))
     schema = Schema(target, task, whole, goal.decimal, found.coder)
-    notes = (*styles.notes, *(_alike(target, y) if task == "classes" and not whole else ()))
-    return schema, Coded(found.x, y, kept, found.seen, notes)
+    notes = list(styles.notes)
+    if task == "classes":
+        notes += _alike(target, y) if not whole else []
+        notes += _single(target, y)
+    return schema, Coded(found.x, y, kept, found.seen, tuple(notes))
 
 
 def check_target(names: Sequence[str], target: str, what: str = "target") -> None:
@@ -270,6 +273,19 @@ def _alike(name: str, labels: Array) -> list[str]:
         spellings.setdefault(_meant(label), []).append(label)
     pairs = [" and ".join(map(repr, several)) for several in spellings.values() if several[1:]]
     return [f"classes of {name!r} are told apart by their spelling: {pairs[0]}"] if pairs else []
+
+
+def _single(name: str, labels: Array) -> list[str]:
+    """A note on classes of which there is one row, where classes have more."""
+    found, counts = np.unique(labels, return_counts=True)
+    once = found[counts == 1].tolist()
+    if not once or len(once) == len(found):
+        return []
+    some = ", ".join(map(repr, once[:5])) + (", ..." if once[5:] else "")
+    return [
+        f"classes of {name!r} with one row each, which is judged without any other of its kind: "
+        f"{some}"
+    ]
 
 
 def _meant(label: Any) -> Any:

@@ -179,6 +179,9 @@ class RobustClassifier(ClassifierMixin, Supervised):
     ) -> RobustClassifier:
         """Learn from more rows: the posterior so far is the prior for them.
 
+        "auto" is networks alone here: trees have no posterior to go on from. The first call chooses
+        t by fits of folds, which takes as long as `fit` of learner="network".
+
         classes: all labels there will be, needed in the first call where y does not hold them
         """
         self.check_parameters()

@@ -146,7 +146,11 @@ class RobustRegressor(RegressorMixin, Supervised):
         return x, y
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:
-        """Learn from more rows: the posterior so far is the prior for them."""
+        """Learn from more rows: the posterior so far is the prior for them.
+
+        "auto" is networks alone here: trees have no posterior to go on from. The first call chooses
+        t by fits of folds, which takes as long as `fit` of learner="network".
+        """
         self.check_parameters()
         if not hasattr(self, "fitted_"):
             self.fitted_ = self.learned(X, y, sample_weight, alone=True)

@@ -80,7 +80,11 @@ def _about_classes(
     for p, given, other in zip(probs, codes, true, strict=True):
         text = f"going by the other rows, {labels[given]} is {_likely(p[given])} likely"
         best = int(p.argmax()) if other == given else int(other)
-        why.append(text if best == given else f"{text}, {labels[best]} {_likely(p[best])}")
+        if best != given:
+            text += f", {labels[best]} {_likely(p[best])}"
+        if best != other:
+            text += f"; but so few labels are wrong here that {labels[given]} stands"
+        why.append(text)
     return probs[np.arange(len(y)), codes], suggested.tolist(), why
 
 

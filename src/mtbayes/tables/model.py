@@ -16,6 +16,7 @@ from mtbayes.estimators.files import read, save
 from mtbayes.fitting.fitted import marks
 from mtbayes.types import Array, FloatArray
 
+_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow")
 _KINDS: dict[str, Any] = {"classes": RobustClassifier, "number": RobustRegressor}
 
 
@@ -48,7 +49,15 @@ class TableModel:
                 f"MODEL must be a file that `mtbayes fit` wrote, got {what} {str(path)!r}. Look "
                 "for a misspelt name."
             )
-        estimator, beside = read(path)
+        try:
+            estimator, beside = read(path)
+        except InvalidInput:
+            if path.suffix.lower() not in _TABLES:
+                raise
+            raise InvalidInput(
+                f"MODEL must be a file that `mtbayes fit` wrote, got the table {str(path)!r}. The "
+                "model is named first, the rows after it."
+            ) from None
         if beside is None:
             raise InvalidInput(
                 f"{path} must be a model of a table, got an estimator that knows no columns. Load "
