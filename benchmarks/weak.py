@@ -4,8 +4,8 @@ hold the truth, and are wrong rows ranked as well as by cleanlab around the same
     .venv/bin/python benchmarks/weak.py [--only MODEL] [--kinds other,confusable]
         [--epsilons 0.1,0.3] [--seeds K] [--out DIR]
 
-Models: digits with one network of 2 hidden units; CNNs on 2,000 images of MNIST and of CIFAR-10;
-MNIST, 20,000 rows, as the estimator comes. Kinds: any other class; the next class; one side, where
+Models: digits with one network of 2 hidden units; small CNNs, with the modes that they come with,
+on 2,000 images of MNIST and of CIFAR-10; MNIST, 20,000 rows, as the estimator comes. Kinds: any other class; the next class; one side, where
 wrong labels of the upper half of the classes are the first class; confusable, where a forest of
 other, clean rows decides by its doubt which rows are wrong and by its probabilities which class
 they get. cleanlab ranks by what the same networks, trained on the log loss (t = 1), say of unseen
@@ -29,11 +29,11 @@ from sklearn.metrics import roc_auc_score
 from mtbayes import RobustClassifier
 from mtbayes.data.contamination import flip_labels
 
-CNN = {"network": "cnn", "hidden": (25,), "modes": 1}
+CNN = {"network": "cnn", "hidden": (25,)}
 MODELS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "digits, 2 units": ("digits", 1200, {"hidden": (2,), "modes": 1}),
     "MNIST, CNN": ("mnist", 2000, CNN),
-    "CIFAR-10, CNN": ("cifar10_10k", 2000, CNN),
+    "CIFAR-10, CNN": ("cifar10", 2000, CNN),
     "MNIST, default": ("mnist", 20_000, {}),
 }
 """Data, rows to learn from and parameters of the estimator."""
