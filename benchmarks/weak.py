@@ -5,11 +5,12 @@ hold the truth, and are wrong rows ranked as well as by cleanlab around the same
         [--epsilons 0.1,0.3] [--seeds K] [--out DIR]
 
 Models: digits with one network of 2 hidden units; small CNNs, with the modes that they come with,
-on 2,000 images of MNIST and of CIFAR-10; MNIST, 20,000 rows, as the estimator comes. Kinds: any other class; the next class; one side, where
-wrong labels of the upper half of the classes are the first class; confusable, where a forest of
-other, clean rows decides by its doubt which rows are wrong and by its probabilities which class
-they get. cleanlab ranks by what the same networks, trained on the log loss (t = 1), say of unseen
-rows; "with ours" by what ours say. Data are read from MTBAYES_DATA. A run that was stopped goes on
+on 2,000 images of MNIST and of CIFAR-10; MNIST, 20,000 rows, as the estimator comes. Kinds: any
+other class; the next class; one side, where wrong labels of the upper half of the classes are the
+first class; confusable, where a forest of other, clean rows decides by its doubt which rows are
+wrong and by its probabilities which class they get. cleanlab ranks by what the same networks,
+trained on the log loss (t = 1), say of unseen rows; "with ours" by what ours say.
+Data are read from MTBAYES_DATA. A run that was stopped goes on
 from weak.jsonl in DIR; remove it after a change of the estimators. Writes weak.md.
 """
 
