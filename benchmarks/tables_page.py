@@ -127,8 +127,8 @@ def _missing(results: Results) -> list[str]:
         return []
     return [
         f"{_SLOW} was not run in {len(without)} of {len(results)} cells, where it takes minutes:",
-        f"{', '.join(without)}. On another split it was the best rival in some of them, and before us in",
-        "some at ε = 0, so the counts below are too kind to us there.",
+        f"{', '.join(without)}. On another split it was the best rival in some of them, and",
+        "before us in some at ε = 0, so the counts below are too kind to us there.",
         "",
     ]
 

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mtbayes.cli import app
+from mtbayes.commands.annotated import People, _said
+from mtbayes.data.reading import open_table
 from mtbayes.tables.model import TableModel
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -96,6 +98,14 @@ def test_model_predicts_and_knows_the_people(files, found):
     assert len(model.estimator.annotators_) == 3
     result = run("predict", files["folder"] / "people.mtb", files["plain"])
     assert result.exit_code == 0, result.output
+
+
+def test_columns_of_annotators_are_not_learned_from_beside_a_long_file(files):
+    source = open_table(files["wide"])
+    people = People(None, files["folder"] / "long.csv", "id")
+    entries, gone = _said(source, source.table(), people)
+    assert gone == ["p0", "p1", "p2"]
+    assert {entry.who for entry in entries} == set(gone)
 
 
 @pytest.mark.slow

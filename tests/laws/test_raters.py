@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import minimize_scalar
 
-from mtbayes.laws.raters import Level, Raters, Ratings, around_centre, usual_spread
+from mtbayes.laws.raters import (
+    Level,
+    Raters,
+    Ratings,
+    _common,
+    around_centre,
+    usual_spread,
+)
 
 
 def rated(n=400, seed=0, wild=0.0):
@@ -176,3 +184,32 @@ def test_precise_rater_with_a_bias_does_not_rule(seed):
     ratings, truth, prior = rated_by(np.array([1.0, 0, 0, 0, 0]), [0.05, 0.5, 0.5, 0.5, 0.5], seed)
     found = Raters.fit(prior, ratings).truth(prior, ratings).mean
     assert error(found, truth) < 0.15
+
+
+@pytest.mark.parametrize("hold", [2.0, 15.0])
+def test_common_spread_explains_squares_best(hold):
+    squares, counts = np.array([50.0, 140.0, 3200.0]), np.array([200, 140, 200])
+
+    def loss(log_common):
+        # Sums of squares whose variance is an inverse gamma variable: a ratio of two of its
+        # normalisers, of the prior's and of the posterior's.
+        rate = 0.5 * hold * np.exp(log_common)
+        before, after = 0.5 * hold, 0.5 * (hold + counts)
+        return -np.sum(before * np.log(rate) - after * np.log(rate + 0.5 * squares))
+
+    best = minimize_scalar(loss, bounds=(-3, 4), method="bounded", options={"xatol": 1e-8})
+    assert _common(squares, counts, hold) == pytest.approx(np.exp(best.x), rel=1e-3)
+
+
+def test_careless_person_does_not_make_a_precise_one_careless():
+    rng = np.random.default_rng(3)
+    truth = rng.normal(0, 5, 200)
+    said = truth[:, None] + rng.normal(size=(200, 3)) * [0.5, 1.0, 0.5]
+    careless = truth + rng.normal(0, 100, 200)
+    prior = Level(truth + rng.normal(0, 1.5, 200), np.full(200, 1.5**2))
+    spreads = []
+    for columns in (said, np.column_stack([said, careless])):
+        row, who = np.divmod(np.arange(columns.size), columns.shape[1])
+        ratings = Ratings(row, who, columns.ravel(), 200, columns.shape[1])
+        spreads.append(Raters.fit(prior, ratings).spread[:3])
+    np.testing.assert_allclose(spreads[1], spreads[0], rtol=0.1)

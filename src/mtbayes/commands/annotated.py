@@ -101,6 +101,9 @@ def learn_people(
         )
     table = source.table()
     entries, gone = _said(source, table, people)
+    if people.annotations is not None and gone:
+        some = ", ".join(map(repr, gone[:8])) + (", ..." if gone[8:] else "")
+        screen.note(f"columns with the names of annotators, left out for the labels there: {some}")
     entries = _spelled(entries)
     _check_labelled(source, table.num_rows, entries)
     schema, rows = _coded(screen, source, table.drop_columns(gone), entries, target, task)
@@ -148,7 +151,9 @@ def _said(source: Source, table: Any, people: People) -> tuple[list[Entry], list
         if idle is not None:
             raise _idle(idle, "columns out of --annotators")
         return [entry for name in names for entry in found[name]], names
-    return _long(source, table, people.annotations, str(people.row)), []
+    found_long = _long(source, table, people.annotations, str(people.row))
+    named = {entry.who for entry in found_long} - {people.row}
+    return found_long, [name for name in source.names if name in named]
 
 
 def _columns(names: Sequence[str], wanted: str) -> list[str]:

@@ -97,8 +97,8 @@ def _show(screen: Screen, found: Comparison, rows: int, seconds: dict[str, float
     tests = round(rows * found.tested / (1 + found.tested))
     screen.line()
     screen.line(
-        f"{splits} random splits: {rows - tests} rows to learn from, {tests} to be judged by; mean "
-        "± standard deviation over splits."
+        f"{splits} random split{'s' * (splits > 1)}: {rows - tests} rows to learn from, {tests} to "
+        "be judged by; mean ± standard deviation over splits."
     )
     for kind, named in found.values.items():
         table = Table(kind, box=None, pad_edge=False, padding=(0, 1))

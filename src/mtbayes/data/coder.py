@@ -367,7 +367,7 @@ def refuse_cell(name: str, spelling: str, cell: str, where: str) -> NoReturn:
     """A cell contradicts the style of its column."""
     raise InvalidInput(
         f"{name!r} must hold {spelling}, as all its cells were taken to, got {cell!r} in {where}. "
-        "Write all cells of the column in one way."
+        "Write all cells of the column in one way, here and in the file that was learned from."
     )
 
 

@@ -145,9 +145,10 @@ def _improved(law: Raters, prior: Level, truth: Level, ratings: Ratings, unit: f
     square = moved.residual(truth, ratings) ** 2
     square = square + scale[who] ** 2 * truth.variance[ratings.row]
     squares, counts = _over(who, believed * square, people), np.bincount(who, minlength=people)
-    usual = max(squares.sum() / counts.sum(), (_LEAST * unit) ** 2)
-    hold = max(_HOLDS, key=lambda k: float(_evidence(squares, counts, usual, k)))
-    spread = np.sqrt((squares + hold * usual) / (counts + hold))
+    squares = np.maximum(squares, counts * (_LEAST * unit) ** 2)
+    held = [(k, _common(squares, counts, k)) for k in _HOLDS]
+    hold, common = max(held, key=lambda pair: float(_evidence(squares, counts, *pair)))
+    spread = np.sqrt((squares + hold * common) / (counts + hold))
     ratio = ((truth.mean - prior.mean) ** 2 + truth.variance) / prior.variance
     factor = float((ratio.mean() + _HELD) / (1 + _HELD))
     return Raters(bias, scale, spread, np.asarray(_OWN * (counts + hold), float), factor)
@@ -203,11 +204,23 @@ def _fit_of(off: FloatArray, total: FloatArray, weight: FloatArray) -> FloatArra
     return np.asarray(-each.sum(axis=1) - 0.5 * np.log(weight.sum(axis=1)))
 
 
-def _evidence(squares: FloatArray, counts: Array, usual: float, hold: float) -> FloatArray:
-    """Log probability of sums of squares under spreads around a usual one."""
+def _common(squares: FloatArray, counts: Array, hold: float) -> float:
+    """The square of the spread around which those of all people lie, as they are best explained.
+
+    The harmonic mean of what is known of each: who is careless says little of how precise another
+    is. It is where `_evidence` is highest.
+    """
+    found = float(np.sum(squares) / np.sum(counts))
+    for _ in range(_LOOKS):
+        found = len(counts) / float(np.sum((hold + counts) / (hold * found + squares)))
+    return found
+
+
+def _evidence(squares: FloatArray, counts: Array, hold: float, common: float) -> FloatArray:
+    """Log probability of sums of squares under spreads around a common one."""
     own = gammaln((hold + counts) / 2) - gammaln(hold / 2)
-    with_all = 0.5 * hold * np.log(hold * usual)
-    return np.sum(own + with_all - 0.5 * (hold + counts) * np.log(hold * usual + squares))
+    with_all = 0.5 * hold * np.log(hold * common)
+    return np.sum(own + with_all - 0.5 * (hold + counts) * np.log(hold * common + squares))
 
 
 def _over(where: Array, values: FloatArray, size: int) -> FloatArray:
