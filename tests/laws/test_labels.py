@@ -495,3 +495,33 @@ def test_what_is_told_of_clean_rows_is_better_than_what_was_learned():
         losses = [-(clean * one.log_probs).sum(axis=1).mean() for one in (p, law.told(p))]
         gain.append(losses[0] - losses[1])
     assert np.mean(gain) > 2 * np.std(gain) / np.sqrt(20)
+
+
+def of_next_class(told, share, sure=0.5, rows=3000, classes=4):
+    """A class that is told of rows, and labels of which a share is the next one.
+
+    sure: of rows, those whose class is all but certain, and whose label is right
+    """
+    rng = np.random.default_rng(0)
+    said, certain = rng.integers(classes, size=rows), np.arange(rows) < sure * rows
+    told, share = np.where(certain, 0.98, told), np.where(certain, 0.02, share)
+    probs = np.tile((1 - told[:, None]) / (classes - 1), classes)
+    probs[np.arange(rows), said] = told
+    y = np.where(rng.random(rows) < share, (said + 1) % classes, said)
+    return ClassPredictive(np.log(probs), np.zeros(rows)), y, np.ones(rows)
+
+
+def test_confusion_may_be_a_weak_model_s_own():
+    weak = of_next_class(0.6, 0.4)  # as often wrong as it says, and always in one way
+    law = WrongLabels.fit(*weak)
+    assert law.confusion is not None
+    assert law.profiled(*weak, 0.95).low > 0.1
+    assert law.contamination(*weak).low < 0.05
+
+
+def test_confusion_of_a_sure_model_is_that_of_labels():
+    sure = of_next_class(0.97, 0.2, sure=0.0)
+    law = WrongLabels.fit(*sure)
+    assert law.confusion is not None
+    found = law.contamination(*sure)
+    assert 0.12 < found.low < 0.2 < found.high

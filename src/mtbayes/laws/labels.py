@@ -371,7 +371,8 @@ class WrongLabels:
         that the model holds for likely, as people's mistakes are. Then no likelihood tells it from
         doubt, and all labels may be wrong that are not the most probable ones. At the lower end
         some labels may be right that the model does not foresee, and all of them where it tells
-        nothing of them that chance would not.
+        nothing of them that chance would not; and what looks like labels of two classes that were
+        confused may be a weak model that cannot tell the two apart.
         """
         rows = _telling(predictive)
         if not isinstance(rows, slice):
@@ -391,6 +392,11 @@ class WrongLabels:
         low, high = min(v.low for v in found), max(highest, *(v.high for v in found))
         surprise = self.unforeseen(predictive, y, weight)
         value = found[0].value
+        if self.confusion is not None:
+            # The model's own confusion: of no more rows than it doubts, to whom that is unknown.
+            plain = self.beside(predictive, y, weight)
+            doubt = plain.unforeseen(predictive, y, weight).doubt
+            low = min(low, max(plain.profiled(predictive, y, weight, level).low, low - doubt))
         below = 0.0 if surprise.clean > 1 - level else value - np.hypot(value - low, surprise.most)
         if Telling.of(predictive, y, weight).z < ndtri(level):
             # These rows alone show nothing: many labels may be wrong, none, or as many as before.

@@ -35,12 +35,14 @@ class Surprise(NamedTuple):
     share: expected, of all right labels; clean: probability that no label is wrong
     most: that an interval admits, two standard deviations of a tenth of all doubt
     evidence: log probability of all rows, whatever the shares are, less a constant
+    doubt: that the predictive admits by itself, the mean over rows
     """
 
     share: float
     clean: float
     most: float
     evidence: float = 0.0
+    doubt: float = 0.0
 
     @classmethod
     def of(
@@ -76,4 +78,4 @@ class Surprise(NamedTuple):
         expected = float(share @ (clean * sums + within)) / total
         evidence = float(fits.max() + top @ weight) + float(np.log(total))
         most = 2 * max(_BESIDE_DOUBT * doubt, mean)
-        return cls(expected, float(share @ clean) / total, most, evidence)
+        return cls(expected, float(share @ clean) / total, most, evidence, doubt)
