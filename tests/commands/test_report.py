@@ -74,7 +74,7 @@ def test_nothing_is_written_over_or_half_written(case, written, monkeypatch):
         (["."], 1, "mtbayes reproduce all --out ."),
         (["data.mtb", "data.csv", "-o", "."], 2, "must be a file"),
         (["none.mtb", "data.csv"], 1, "none.mtb"),
-        (["data.csv", "data.csv"], 1, "not written by mtbayes"),
+        (["data.csv", "data.csv"], 1, "The model is named first"),
     ],
 )
 def test_what_cannot_be_told_is_said_in_a_line(case, arguments, code, said):

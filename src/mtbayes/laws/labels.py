@@ -393,10 +393,9 @@ class WrongLabels:
         surprise = self.unforeseen(predictive, y, weight)
         value = found[0].value
         if self.confusion is not None:
-            # The model's own confusion: of no more rows than it doubts, to whom that is unknown.
-            plain = self.beside(predictive, y, weight)
-            doubt = plain.unforeseen(predictive, y, weight).doubt
-            low = min(low, max(plain.profiled(predictive, y, weight, level).low, low - doubt))
+            # The model's own confusion: of no more rows than it doubts.
+            plain = self.beside(predictive, y, weight).profiled(predictive, y, weight, level)
+            low = min(low, max(plain.low, low - surprise.doubt))
         below = 0.0 if surprise.clean > 1 - level else value - np.hypot(value - low, surprise.most)
         if Telling.of(predictive, y, weight).z < ndtri(level):
             # These rows alone show nothing: many labels may be wrong, none, or as many as before.
