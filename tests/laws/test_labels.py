@@ -472,9 +472,23 @@ def test_what_is_told_is_the_mean_over_temperatures():
 def test_chances_of_temperatures_follow_bayes_rule():
     """Against a sum over a fine grid of temperatures, with the evidence of each."""
     p, y, _ = as_sure_as_dirty_labels(np.random.default_rng(3), 200, 0.2)
-    weight = np.ones(200)
+    _follows_bayes_rule(p, y, np.linspace(-4, 2, 601))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_chances_of_temperatures_follow_a_narrow_peak(seed):
+    """Of many rows: points that lie far apart beside it have no share of it."""
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.standard_normal((10_000, 10))
+    p = predictive_of(softmax(logits, axis=1))
+    y = (p.probs.cumsum(axis=1) < rng.random((10_000, 1))).sum(axis=1)
+    _follows_bayes_rule(p, y, np.linspace(-0.2, 0.2, 161))
+
+
+def _follows_bayes_rule(p, y, logs):
+    weight = np.ones(len(y))
     law = WrongLabels().beside(p, y, weight).averaged(p, y, weight)
-    prior, logs = sureness(p, weight, law.spread), np.linspace(-4, 2, 601)
+    prior = sureness(p, weight, law.spread)
     each = [replace(law, temperature=np.exp(v)).unforeseen(p, y, weight).evidence for v in logs]
     chance = softmax(np.array(each) + [prior(v) for v in logs])
     mean = float(chance @ logs)

@@ -21,6 +21,8 @@ SLOPE_SPREAD = 3.0  # of the log odds of a wrong row between no doubt and all do
 _STEPS = 100  # of Newton's, at most
 _ENOUGH = 1e-11  # nats a row, that a further step would gain
 _STUCK = 1e6  # of damping: no step gains
+_EVEN = 1e-6  # logs of densities that are equal
+_FINEST = 1e-3  # between points, beyond which none are added
 _NEAR = 0.05  # of the log of a factor, where the curvature of its evidence is measured
 _NONE = 0.0005  # of rows, that is said to be none
 _OPEN = 0.05  # of the share of wrong rows, which an estimate may be too low by and be one
@@ -131,6 +133,40 @@ def around(
     bend = np.diff([_evidence(logs_at, weight, v, explain, prior) for v in near], 2)[0]
     error = min(1 / np.sqrt(max(-bend / _NEAR**2, TINY)), FACTOR_SPREAD)
     return np.asarray(factor + error * np.linspace(-3, 3, 13))
+
+
+def weighed(
+    log_density: Callable[[float], float], looks: Array, least: float
+) -> tuple[FloatArray, FloatArray]:
+    """Points of a line, and the share of all mass near each; more points where it changes fast.
+
+    The log of a density is taken for straight between two points, and points are added between
+    those where it falls by more than 1, as long as more than a share `least` may lie there.
+
+    >>> at, share = weighed(lambda v: -0.5 * ((v - 0.3) / 0.01) ** 2, np.linspace(-1, 1, 5), 1e-4)
+    >>> bool(abs(at @ share - 0.3) < 1e-3 and abs(np.sqrt((at - 0.3) ** 2 @ share) - 0.01) < 2e-3)
+    True
+    """
+    known = {float(v): log_density(float(v)) for v in looks}
+    while True:
+        at = np.array(sorted(known))
+        logs = np.array([known[v] for v in at])
+        density = np.exp(logs - logs.max())
+        step, fall = np.diff(at), np.abs(np.diff(logs))
+        # The logarithmic mean of both ends; of equal ones their own.
+        mean = np.divide(np.abs(np.diff(density)), fall, where=fall > _EVEN, out=density[1:].copy())
+        mass = step * mean
+        top = int(logs.argmax())
+        peak = np.isin(np.arange(len(step)), (top - 1, top)) & (
+            fall[max(top - 1, 0) : top + 1].max() > 1
+        )
+        coarse = (step > _FINEST) & (peak | ((fall > 1) & (mass > least * mass.sum())))
+        if not coarse.any():
+            break
+        known |= {float(v): log_density(float(v)) for v in (at[:-1] + step / 2)[coarse]}
+    right = mass * density[1:] / (density[:-1] + density[1:] + TINY)
+    share = np.append(mass - right, 0.0) + np.append(0.0, right)
+    return at, share / share.sum()
 
 
 def with_good_rows(

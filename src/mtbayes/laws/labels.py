@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import entr, expit, logit, logsumexp, ndtri
+from scipy.special import entr, expit, logit, ndtri
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.laws.beliefs import Telling, sureness
 from mtbayes.laws.estimation import (
     Contamination,
     allowance,
-    around,
     calibrate,
     calibrate_all_over,
     leaned,
@@ -24,6 +23,7 @@ from mtbayes.laws.estimation import (
     near_one,
     one_may_be,
     profile,
+    weighed,
 )
 from mtbayes.laws.given import (
     MOST_CLASSES,
@@ -51,7 +51,7 @@ _BELOW = 0.97  # of the share of wrong labels at which they tell nothing
 _JUDGES = 4000  # rows that say whether wrong labels prefer some classes
 _ANSWERS = 5_000_000  # probabilities of rows and classes, of which a law is told by no more
 _POOL_SPREAD = 0.25  # of the log temperature of what was calibrated before
-_FAR = np.linspace(-3.0, 2.0, 31)  # log temperatures to look at beside those near the best
+_FAR = np.linspace(-3.0, 2.0, 31)  # log temperatures to look at
 _CHANCE = 0.005  # of a temperature, below which it is not heard
 _SHOWN = 0.9  # confidence that a predictive tells something, for labels to be called wrong
 _FLATTEST = 4.0  # log temperature
@@ -279,22 +279,19 @@ class WrongLabels:
             return replace(self, surprise=self.unforeseen(predictive, y, weight).share)
         rows = _telling(predictive)
         few, counted = of_rows(predictive, rows), weight[rows]
-        logs_at = labels_by_temperature(few, y[rows], self.confusion)
-        explain = partial(explained_below, most=_most(few))
-        prior, at = sureness(few, counted, self.spread), float(np.log(self.temperature))
-        near = around(logs_at, counted, at, explain, prior)
-        looks = np.unique(np.concatenate([near, _FAR]))  # few wrong labels may be a mode too
-        each = [
-            replace(self, temperature=float(np.exp(v))).unforeseen(predictive, y, weight)
-            for v in looks
-        ]
-        logs = np.array([one.evidence + prior(v) for one, v in zip(each, looks, strict=True)])
-        logs += np.log(np.gradient(looks))
-        chances = np.exp(logs - logsumexp(logs))
+        prior = sureness(few, counted, self.spread)
+        each: dict[float, Surprise] = {}
+
+        def evidence(log_temperature: float) -> float:
+            at = replace(self, temperature=float(np.exp(log_temperature)))
+            each[log_temperature] = at.unforeseen(predictive, y, weight)
+            return each[log_temperature].evidence + prior(log_temperature)
+
+        looks, chances = weighed(evidence, _FAR, _CHANCE)
         heard = chances > _CHANCE
-        chances = chances[heard] / chances[heard].sum()
-        surprise = float(chances @ np.array([one.share for one in each])[heard])
-        found = replace(self, surprise=surprise, temperatures=np.exp(looks[heard]), chances=chances)
+        looks, chances = looks[heard], chances[heard] / chances[heard].sum()
+        surprise = float(chances @ np.array([each[float(v)].share for v in looks]))
+        found = replace(self, surprise=surprise, temperatures=np.exp(looks), chances=chances)
         return found.beside_chance(few, y[rows], counted)
 
     def beside_chance(self, predictive: ClassPredictive, y: Array, weight: Array) -> WrongLabels:
