@@ -5,6 +5,8 @@ from functools import cache
 
 import jax
 import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
 
 from mtbayes.fitting import Option
 from mtbayes.fitting.pooling import pool
@@ -78,3 +80,41 @@ def test_new_rows_of_which_all_modes_speak_have_a_law_of_their_own():
     (part,) = pool([Option(learner(2 * FOLDS), (1.0,))], ROWS, WrongLabels, KEY).learner.parts
     expected = law.of_more(found.halves(), Y, ROWS.weight)
     assert part.law.temperature == expected.temperature < law.temperature
+
+
+def test_members_may_speak_by_their_geometric_mean():
+    """Of rows that they left out, and of new ones; it is the same members."""
+    found = crossing(2 * FOLDS)
+    other, also = found.otherwise()
+    assert other == replace(learner(2 * FOLDS), geometric=True)
+    logs = np.mean([half.log_probs for half in found.halves()], axis=0)
+    np.testing.assert_allclose(also.unseen.probs, softmax(logs, axis=1), rtol=1e-5)
+    state = found.state(Place())
+    np.testing.assert_array_equal(also.state(Place()).mean, state.mean)
+    each = [learner(1).predictive(ParticlesState(one[None]), X, KEY) for one in state.mean]
+    logs = np.mean([one.log_probs for one in each], axis=0)
+    np.testing.assert_allclose(other.predictive(state, X, KEY).probs, softmax(logs, axis=1), 1e-5)
+
+
+def test_one_mode_a_fold_speaks_in_one_way():
+    assert crossing(FOLDS).otherwise is None
+
+
+@pytest.mark.parametrize("good", [False, True])
+def test_a_pool_lets_members_speak_as_unseen_rows_ask_for(good, monkeypatch):
+    """Of two ways, the one that explains labels better that were not learned from."""
+    own = learner(2 * FOLDS)
+    at = NetworkLearner._left_out
+
+    def left_out(self, *ask):
+        said = at(self, *ask)
+        sure = 6.0 * (np.eye(2)[Y] - 0.5) if self.geometric and good else np.zeros((150, 2))
+        return (
+            said._replace(log_probs=log_softmax(said.log_probs / 9 + sure, axis=1))
+            if (self.geometric)
+            else said
+        )
+
+    monkeypatch.setattr(NetworkLearner, "_left_out", left_out)
+    found = pool([Option(own, (1.0, 0.5))], ROWS, WrongLabels, KEY)
+    assert found.learner.parts[0].learner.geometric == good

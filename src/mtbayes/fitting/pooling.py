@@ -54,23 +54,31 @@ class Pooled(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A crossing, the law that is fitted beside it, and rows as both see them.
+    """A learner's crossing, the law that is fitted beside it, and rows as both see them.
 
     halves: what halves of its members say, where it is judged as many would be
     """
 
+    learner: Crossed
     crossing: Crossing
     law: Any
     halves: list[Any]
     view: View
 
     @classmethod
-    def of(cls, crossing: Crossing, law: type[Law], rows: Rows, many: bool = False) -> _Seen:
-        """By rows that its members have not seen."""
+    def of(
+        cls, learner: Crossed, crossing: Crossing, law: type[Law], rows: Rows, many: bool = False
+    ) -> _Seen:
+        """By rows that its members have not seen, as they speak of them best."""
         crossing = crossing._replace(unseen=beside_trust(crossing.unseen, rows.trusted))
         own = law.fit(crossing.unseen, rows.y, rows.weight)
         halves = _halves(crossing, rows) if many else []
-        return cls(crossing, own, halves, View.of_many(own, crossing.unseen, halves, rows))
+        view = View.of_many(own, crossing.unseen, halves, rows)
+        found = cls(learner, crossing, own, halves, view)
+        if crossing.otherwise is None:
+            return found
+        other = cls.of(*crossing.otherwise(), law, rows, many)
+        return max(found, other, key=lambda seen: float(seen.score @ rows.weight))
 
     @property
     def score(self) -> FloatArray:
@@ -112,7 +120,7 @@ class _Line(NamedTuple):
         found, _ = best_of(
             law,
             rows,
-            [Candidate(self.learner, seen.crossing.t) for seen in self.seen],
+            [Candidate(seen.learner, seen.crossing.t) for seen in self.seen],
             [seen.crossing.unseen for seen in self.seen],
             [seen.law for seen in self.seen],
             [seen.halves for seen in self.seen],
@@ -144,18 +152,18 @@ def pool(
     found = [line.best(law, rows) for line in lines]
     shares = _shares([seen.score for seen in found], rows)
     parts, taken = [], []
-    for line, seen, share in zip(lines, found, shares, strict=True):
+    for seen, share in zip(found, shares, strict=True):
         if share > 0:
-            parts.append(Part(line.learner, seen.crossing.t, float(share), seen.of_new(rows)))
+            parts.append(Part(seen.learner, seen.crossing.t, float(share), seen.of_new(rows)))
             taken.append(seen)
     said = [seen.law.calibrated(seen.crossing.unseen) for seen in taken]
     unseen = beside_trust(mixed(said, [part.share for part in parts]), rows.trusted)
     whole = Candidate(Pool(tuple(parts)), max(parts, key=lambda part: part.share).t)
     known = law.of_pool(unseen, rows.y, rows.weight)
     # One table whose rows compare: all are scored by the rows that look good to the clearest.
-    every = [(line, seen) for line in lines for seen in line.seen]
-    candidates = [Candidate(line.learner, seen.crossing.t) for line, seen in every]
-    views = [seen.view for _, seen in every]
+    every = [seen for line in lines for seen in line.seen]
+    candidates = [Candidate(seen.learner, seen.crossing.t) for seen in every]
+    views = [seen.view for seen in every]
     views.append(found[0].view._replace(law=known) if many else View.of(known, unseen, rows.y))
     _, table = compared([*candidates, whole], views, rows.weight, lambda _: True)
     ends = [end.part(i / len(taken), 1 / len(taken)) for i in range(len(taken))]
@@ -179,7 +187,7 @@ def _set(
     for i, learner in enumerate(settings):
         here = place.part(i / len(settings), 1 / len(settings))._replace(prefix=f"{i}-")
         crossing = learner.crossed(rows, fold, FIRST, key, place=here)
-        found.append(_Seen.of(crossing, law, rows, many))
+        found.append(_Seen.of(learner, crossing, law, rows, many))
     best = int(np.argmax([seen.score @ rows.weight for seen in found]))
     known = [seen.crossing.inner for seen in (found[best], *found)]
     inner = next((each for each in known if each is not None), None)
@@ -234,7 +242,7 @@ def _go_down(
     rest = _rest(line.path)
     for j, t in enumerate(rest):
         crossing = line.seen[0].crossing.more(t, inner, place.part(j / len(rest), 1 / len(rest)))
-        line.seen.append(_Seen.of(crossing, law, rows, line.many))
+        line.seen.append(_Seen.of(line.learner, crossing, law, rows, line.many))
     if FIRST not in line.path:
         del line.seen[0]
 

@@ -63,6 +63,7 @@ class NetworkLearner:
     effort: factor on the epochs
     last: share of the epochs of modes that left a fold out, for all rows in the end; judged are the
         modes before it
+    geometric: whether the geometric mean of what modes say is told, in place of their mean
     """
 
     model: Model
@@ -77,6 +78,7 @@ class NetworkLearner:
     width: float = 2.0
     effort: float = 1.0
     last: float = 0.0
+    geometric: bool = False
     threaded = False
 
     @property
@@ -221,16 +223,13 @@ class NetworkLearner:
             own = draws.child(key, round(1000 * t))
             ended = solved(leg, own, f"{self.name}-{t:g}", place)
             made = trained(begun, ended)
-            unseen = self._left_out(made.state, prepared, fold, left_out, key)
+            ask = made.state, prepared, fold, left_out, key
 
             def halves() -> list[Any]:
                 each = np.arange(len(left_out)) // (int(fold.max()) + 1) % 2
                 if 2 * each.sum() != len(each):
                     return []
-                return [
-                    self._left_out(made.state, prepared, fold, left_out, key, each == half)
-                    for half in (0, 1)
-                ]
+                return [self._left_out(*ask, each == half) for half in (0, 1)]
 
             def whole(place: Place) -> Any:
                 if not self.last:
@@ -247,7 +246,17 @@ class NetworkLearner:
                     solved(rest, draws.child(own, 1), f"{self.name}-{t:g}-last", place)
                 ).state
 
-            return Crossing(t, unseen, whole, at, None, made.sentence, made.history, halves)
+            plain = Crossing(
+                t, self._left_out(*ask), whole, at, None, made.sentence, made.history, halves
+            )
+
+            def otherwise() -> tuple[NetworkLearner, Crossing]:
+                other = replace(self, geometric=True)
+                return other, plain._replace(unseen=other._left_out(*ask), otherwise=None)
+
+            several = len(left_out) > int(fold.max()) + 1
+            known = several and hasattr(self.model.likelihood, "geometric_mean")
+            return plain._replace(otherwise=otherwise if known else None)
 
         return at(t, None, place.part(share, 1 - share))
 
@@ -290,7 +299,8 @@ class NetworkLearner:
     def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
         """The predictive of new rows by members drawn with the key."""
         state = _on_device(state)
-        return predictive(self.model, self.posterior, state, x, key=key, members=members)
+        how: Any = {"key": key, "members": members, "geometric": self.geometric}
+        return predictive(self.model, self.posterior, state, x, **how)
 
     @property
     def row_shape(self) -> tuple[int, ...]:
