@@ -118,3 +118,29 @@ def test_a_pool_lets_members_speak_as_unseen_rows_ask_for(good, monkeypatch):
     monkeypatch.setattr(NetworkLearner, "_left_out", left_out)
     found = pool([Option(own, (1.0, 0.5))], ROWS, WrongLabels, KEY)
     assert found.learner.parts[0].learner.geometric == good
+
+
+def test_modes_that_are_trained_on_without_their_fold_never_see_it():
+    """Labels of a fold have no say in what is told of it, however long modes are trained."""
+    own = replace(learner(2 * FOLDS), last=0.5)
+    other = ROWS._replace(y=np.where(FOLD == 0, 1 - Y, Y))
+    late, again = (
+        own.crossed(rows, FOLD, 1.0, draws.child(KEY, 1)).late(Place()).unseen.log_probs
+        for rows in (ROWS, other)
+    )
+    np.testing.assert_array_equal(late[FOLD == 0], again[FOLD == 0])
+    assert not np.allclose(late[FOLD == 1], again[FOLD == 1])
+    assert not np.allclose(late, crossing(2 * FOLDS).unseen.log_probs)  # they did learn on
+    assert crossing(2 * FOLDS).late is None
+
+
+def test_how_sure_new_rows_are_told_is_learned_from_modes_trained_as_long():
+    own = replace(learner(2 * FOLDS), last=0.5)
+    part = pool([Option(own, (1.0,))], ROWS, WrongLabels, KEY).learner.parts[0]
+    found = own.crossed(ROWS, FOLD, 1.0, draws.child(KEY, 1))
+    spoken = found.otherwise()[1] if part.learner.geometric else found
+    late = spoken.late(Place())
+    law = WrongLabels.fit(late.unseen, Y, ROWS.weight).of_more(late.halves(), Y, ROWS.weight)
+    assert part.law.temperature == pytest.approx(law.temperature, rel=1e-6)
+    short = WrongLabels.fit(found.unseen, Y, ROWS.weight)
+    assert part.law.temperature != pytest.approx(short.temperature, rel=0.01)

@@ -85,10 +85,17 @@ class _Seen(NamedTuple):
         """Log probability of each row."""
         return self.view.explained
 
-    def of_new(self, rows: Rows) -> Law:
-        """The law of new rows: of each all members speak, and not those of a fold alone."""
-        halves = self.halves or _halves(self.crossing, rows)
-        more: Law = self.law.of_more(halves, rows.y, rows.weight) if halves else self.law
+    def of_new(self, rows: Rows, place: Place) -> Law:
+        """The law of new rows: of each all members speak, and not those of a fold alone.
+
+        Members that are trained on are surer of themselves in the end than when they were judged.
+        """
+        law, halves = self.law, self.halves or _halves(self.crossing, rows)
+        if self.crossing.late is not None:
+            crossing = self.crossing.late(place)
+            law = law.fit(beside_trust(crossing.unseen, rows.trusted), rows.y, rows.weight)
+            halves = _halves(crossing, rows)
+        more: Law = law.of_more(halves, rows.y, rows.weight) if halves else law
         return more
 
 
@@ -151,11 +158,12 @@ def pool(
     _go_on(lines, rows, law, place.part(begin, 1 - begin))
     found = [line.best(law, rows) for line in lines]
     shares = _shares([seen.score for seen in found], rows)
-    parts, taken = [], []
-    for seen, share in zip(found, shares, strict=True):
-        if share > 0:
-            parts.append(Part(seen.learner, seen.crossing.t, float(share), seen.of_new(rows)))
-            taken.append(seen)
+    taken = [seen for seen, share in zip(found, shares, strict=True) if share > 0]
+    ends = [end.part(i / len(taken), 1 / len(taken)) for i in range(len(taken))]
+    parts = [
+        Part(seen.learner, seen.crossing.t, float(share), seen.of_new(rows, here.part(0.0, 0.5)))
+        for seen, share, here in zip(taken, shares[shares > 0], ends, strict=True)
+    ]
     said = [seen.law.calibrated(seen.crossing.unseen) for seen in taken]
     unseen = beside_trust(mixed(said, [part.share for part in parts]), rows.trusted)
     whole = Candidate(Pool(tuple(parts)), max(parts, key=lambda part: part.share).t)
@@ -166,10 +174,11 @@ def pool(
     views = [seen.view for seen in every]
     views.append(found[0].view._replace(law=known) if many else View.of(known, unseen, rows.y))
     _, table = compared([*candidates, whole], views, rows.weight, lambda _: True)
-    ends = [end.part(i / len(taken), 1 / len(taken)) for i in range(len(taken))]
     return Pooled(
         Pool(tuple(parts)),
-        tuple(seen.crossing.state(here) for seen, here in zip(taken, ends, strict=True)),
+        tuple(
+            seen.crossing.state(here.part(0.5, 0.5)) for seen, here in zip(taken, ends, strict=True)
+        ),
         whole.t,
         known,
         unseen,

@@ -144,6 +144,8 @@ class Crossing(NamedTuple):
     history: Sequence[dict[str, float]] = ()
     halves: Callable[[], Sequence[Any]] = tuple
     """Makes the predictives of every row by each half of those members; none if there are none."""
+    late: Callable[[Place], Crossing] | None = None
+    """The same members, trained as long as the state is, each still without its fold."""
     otherwise: Callable[[], tuple[Any, Crossing]] | None = None
     """Makes the learner whose members are the same and speak in another way, with its crossing."""
 

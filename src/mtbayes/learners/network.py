@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -62,7 +63,7 @@ class NetworkLearner:
     width: standard deviation of a weight before any row is seen, in units of 1/√inputs
     effort: factor on the epochs
     last: share of the epochs of modes that left a fold out, for all rows in the end; judged are the
-        modes before it
+        modes before it, and how sure those in the end may be by modes that are trained as long
     geometric: whether the geometric mean of what modes say is told, in place of their mean
     """
 
@@ -223,42 +224,62 @@ class NetworkLearner:
             own = draws.child(key, round(1000 * t))
             ended = solved(leg, own, f"{self.name}-{t:g}", place)
             made = trained(begun, ended)
-            ask = made.state, prepared, fold, left_out, key
 
-            def halves() -> list[Any]:
-                each = np.arange(len(left_out)) // (int(fold.max()) + 1) % 2
-                if 2 * each.sum() != len(each):
-                    return []
-                return [self._left_out(*ask, each == half) for half in (0, 1)]
-
-            def whole(place: Place) -> Any:
-                if not self.last:
-                    return made.state
+            def longer(weight: Array, name: str, place: Place) -> Any:
                 chunks = max(1, round(self.last * (legs.first + legs.second) / legs.chunk))
-                every = np.repeat(prepared.weight[:, None], len(left_out), axis=1)
                 rest = replace(
                     leg,
-                    rows=prepared._replace(weight=every),
+                    rows=prepared._replace(weight=weight),
                     epochs=chunks * legs.chunk,
                     start=_on_device(made.state),
                 )
-                return trained(
-                    solved(rest, draws.child(own, 1), f"{self.name}-{t:g}-last", place)
-                ).state
+                name = f"{self.name}-{t:g}-{name}"
+                return trained(solved(rest, draws.child(own, 1), name, place)).state
 
-            plain = Crossing(
-                t, self._left_out(*ask), whole, at, None, made.sentence, made.history, halves
-            )
+            def whole(place: Place) -> Any:
+                every = np.repeat(prepared.weight[:, None], len(left_out), axis=1)
+                return longer(every, "last", place) if self.last else made.state
 
-            def otherwise() -> tuple[NetworkLearner, Crossing]:
-                other = replace(self, geometric=True)
-                return other, plain._replace(unseen=other._left_out(*ask), otherwise=None)
-
-            several = len(left_out) > int(fold.max()) + 1
-            known = several and hasattr(self.model.likelihood, "geometric_mean")
-            return plain._replace(otherwise=otherwise if known else None)
+            plain = Crossing(t, None, whole, at, None, made.sentence, made.history)
+            later = partial(longer, weight, "late") if self.last else None
+            return self._spoken(plain, made.state, (prepared, fold, left_out, key), later)
 
         return at(t, None, place.part(share, 1 - share))
+
+    def _spoken(
+        self,
+        plain: Crossing,
+        state: Any,
+        ask: tuple[Rows, Array, Array, Array],
+        later: Callable[[Place], Any] | None,
+    ) -> Crossing:
+        """A crossing, with what the modes of a state say of the rows that each has left out.
+
+        later: makes the state of modes that were trained on as those of the end are
+        """
+        _, fold, left_out, _ = ask
+        folds = int(fold.max()) + 1
+
+        def halves() -> list[Any]:
+            each = np.arange(len(left_out)) // folds % 2
+            if 2 * each.sum() != len(each):
+                return []
+            return [self._left_out(state, *ask, each == half) for half in (0, 1)]
+
+        def late(place: Place) -> Crossing:
+            return self._spoken(plain, later(place), ask, None)  # type: ignore[misc]
+
+        def otherwise() -> tuple[NetworkLearner, Crossing]:
+            other = replace(self, geometric=True)
+            return other, other._spoken(plain, state, ask, later)
+
+        known = len(left_out) > folds and hasattr(self.model.likelihood, "geometric_mean")
+        return plain._replace(
+            unseen=self._left_out(state, *ask),
+            halves=halves,
+            late=late if later else None,
+            otherwise=otherwise if known and not self.geometric else None,
+        )
 
     def _downhill(
         self, problem: Problem, fold: Array, left_out: Array, t: float, key: Array, place: Place
