@@ -16,7 +16,6 @@ from mtbayes.members import Points
 from mtbayes.models import CustomModel, Model
 from mtbayes.networks import from_function, mlp
 from mtbayes.posteriors import Mixture, Particles, mean_field
-from mtbayes.posteriors.particles import ParticlesState
 from mtbayes.predicting import predictive
 
 KEY = jax.random.key(7)
@@ -72,25 +71,6 @@ def test_chunks_change_nothing(name, members, monkeypatch):
             assert one.shape == two.shape
             np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
     predicting._program.cache_clear()
-
-
-@pytest.mark.parametrize("adapted", [False, True])
-@pytest.mark.parametrize(("likelihood", "outputs"), [(Categorical(3), 3), (Bernoulli(), 1)])
-def test_the_geometric_mean_is_of_what_members_say(likelihood, outputs, adapted):
-    """Classes whose odds are the geometric means of the members' odds."""
-    network = mlp((4, outputs))
-    if adapted:
-        network = from_function(lambda p, x: x @ p, jnp.ones((4, outputs)))
-    model = Model(network, likelihood)
-    theta = jnp.asarray(RNG.normal(size=(5, model.size)))
-    how = {"key": KEY, "geometric": True}
-    got = predictive(model, Particles(5), ParticlesState(theta), X, **how)
-    each = [
-        predictive(model, Particles(1), ParticlesState(theta[k : k + 1]), X, key=KEY).probs
-        for k in range(5)
-    ]
-    odds = np.prod(np.array(each) / np.array(each)[..., :1], axis=0) ** (1 / 5)
-    np.testing.assert_allclose(got.probs, odds / odds.sum(axis=1, keepdims=True), rtol=1e-4)
 
 
 def test_one_program_serves_all_chunks_and_calls(monkeypatch):
@@ -214,7 +194,6 @@ HOLE = np.where(np.arange(52).reshape(13, 4) == 22, np.nan, X)
         ({"members": 0}, ["members", "at least 1", "0"]),
         ({"members": 2.5}, ["members", "2.5"]),
         ({"chunk": 0}, ["chunk", "at least 1", "0"]),
-        ({"geometric": True}, ["geometric must be False", "Gaussian", "classes"]),
         ({"model": Model(mlp((4, 1)), StudentT())}, ["mixture(outputs, own)", "StudentT"]),
         ({"model": CustomModel(lambda p, x, y: y * p, jnp.array(1.0))}, ["CustomModel", "Model("]),
         ({"model": Model(mlp((4, 9, 1)), Gaussian(0.3))}, ["state must hold 55", "got 31"]),

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import log_softmax, logsumexp
 
 from mtbayes import predictives
 from mtbayes.errors import InvalidInput
@@ -264,19 +263,3 @@ def test_bad_questions_are_named(ask, words):
     with pytest.raises(InvalidInput) as error:
         ask()
     assert all(word in str(error.value) for word in words), str(error.value)
-
-
-def test_means_of_members_lose_no_more_than_members_do():
-    """So modes that are trained each on its own bound the log loss of either mean. The geometric
-    mean's is theirs less log(1/Z), with Z the sum of geometric means over classes.
-    """
-    rng = np.random.default_rng(2)
-    members = log_softmax(3 * rng.normal(size=(4, 50, 6)), axis=-1)
-    losses = -members.mean(axis=0)
-    mean = ClassPredictive.of_members(members)
-    geometric = ClassPredictive.of_geometric_mean(members)
-    assert np.all(-mean.log_probs <= losses)
-    gain = -logsumexp(members.mean(axis=0), axis=-1, keepdims=True)
-    assert np.all(gain > 0)
-    np.testing.assert_allclose(-geometric.log_probs, losses - gain)
-    np.testing.assert_allclose(geometric.aleatoric, mean.aleatoric)

@@ -8,7 +8,7 @@ row. So every Gaussian here has a floor under its standard deviation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -110,16 +110,8 @@ class Categorical:
 
     def mixture(self, outputs: Array, own: Array) -> ClassPredictive:
         """The predictive distribution of members with these outputs."""
-        return ClassPredictive.of_members(self._log_probs(outputs))
-
-    def geometric_mean(self, outputs: Array, own: Array) -> ClassPredictive:
-        """The geometric mean of what members with these outputs say."""
-        return ClassPredictive.of_geometric_mean(self._log_probs(outputs))
-
-    def _log_probs(self, outputs: Array) -> Array:
-        special: Any = jax.nn if namespace(outputs) is jnp else scipy.special
-        log_probs: Array = special.log_softmax(outputs, axis=-1)
-        return log_probs
+        special = jax.nn if namespace(outputs) is jnp else scipy.special
+        return ClassPredictive.of_members(special.log_softmax(outputs, axis=-1))
 
 
 @dataclass(frozen=True)
@@ -151,17 +143,9 @@ class Bernoulli:
 
     def mixture(self, outputs: Array, own: Array) -> ClassPredictive:
         """The predictive distribution of members with these outputs: classes 0 and 1."""
-        return ClassPredictive.of_members(self._log_probs(outputs))
-
-    def geometric_mean(self, outputs: Array, own: Array) -> ClassPredictive:
-        """The geometric mean of what members with these outputs say."""
-        return ClassPredictive.of_geometric_mean(self._log_probs(outputs))
-
-    def _log_probs(self, outputs: Array) -> Array:
-        xp: Any = namespace(outputs)
+        xp = namespace(outputs)
         both = xp.concatenate([-outputs, outputs], axis=-1)
-        log_probs: Array = -xp.logaddexp(-both, 0.0)
-        return log_probs
+        return ClassPredictive.of_members(-xp.logaddexp(-both, 0.0))
 
 
 _FLOOR_REMEDY = "It keeps the density bounded, without which the t-logarithm bounds nothing."

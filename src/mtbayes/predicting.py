@@ -49,7 +49,6 @@ def predictive(
     key: Array,
     members: int = 100,
     chunk: int = 256,
-    geometric: bool = False,
 ) -> Any:
     """The predictive distribution p_q(y|x) = E_q p_θ(y|x) of rows x, by members drawn from q.
 
@@ -60,7 +59,6 @@ def predictive(
     members: how many, rounded up so that each of the posterior's components has as many; a
         posterior of points draws none: its points are the members
     chunk: rows evaluated at once; less needs less memory
-    geometric: of classes, the members' geometric mean, normalised, in place of p_q, their mean
 
     Returns the likelihood's `Predictive`: a `ClassPredictive` for classes, a `GaussianPredictive`
     for Gaussian targets, with NumPy arrays.
@@ -76,13 +74,13 @@ def predictive(
     """
     _check.count(members, "members", "100 is the default.")
     _check.count(chunk, "chunk", "256 is the default.")
-    _check_offers(model, geometric)
+    _check_offers(model)
     rows = _checked(model, x, chunk)
     theta = _members(model, posterior, state, key, members)
     # A power of 2 where rows are few: calls of many sizes share a few compiled programs, and rows
     # one by one or together give the same numbers to the last bit, as far as there are 32 of them.
     at_once = min(chunk, max(32, 1 << (len(rows) - 1).bit_length()))
-    evaluate = (_in_numpy if hasattr(model.network, "layers") else _program)(model, geometric)
+    evaluate = _in_numpy(model) if hasattr(model.network, "layers") else _program(model)
     kind = jnp.result_type(float)
     parts = []
     for begin in range(0, len(rows), at_once):
@@ -94,29 +92,21 @@ def predictive(
     return jax.tree.map(lambda *each: np.concatenate(each, axis), *parts)
 
 
-def _in_numpy(model: Any, geometric: bool) -> Callable[[Array, Array], Any]:
+def _in_numpy(model: Any) -> Callable[[Array, Array], Any]:
     """The mixture of members θ[S, P] on a chunk of rows, where nothing need be compiled."""
-    joined = _mean_of(model, geometric)
 
     def evaluate(theta: Array, x: Array) -> Any:
         groups = [theta[begin : begin + _GROUP] for begin in range(0, len(theta), _GROUP)]
         parts = [model.outputs(Points(group), x) for group in groups]
         outputs, own = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return joined(outputs, own)
+        return model.likelihood.mixture(outputs, own)
 
     return evaluate
 
 
-def _mean_of(model: Any, geometric: bool) -> Callable[[Array, Array], Any]:
-    """How the likelihood makes one predictive of many."""
-    joined: Any = model.likelihood.geometric_mean if geometric else model.likelihood.mixture
-    return joined
-
-
 @lru_cache(maxsize=64)
-def _program(model: Any, geometric: bool) -> Callable[[Array, Array], Any]:
+def _program(model: Any) -> Callable[[Array, Array], Any]:
     """The compiled mixture of members θ[S, P] on a chunk of rows."""
-    joined = _mean_of(model, geometric)
 
     def evaluate(theta: Array, x: Array) -> Any:
         members, size = theta.shape
@@ -125,7 +115,7 @@ def _program(model: Any, geometric: bool) -> Callable[[Array, Array], Any]:
         theta = theta[jnp.arange(groups * each) % members].reshape(groups, each, size)
         grouped = jax.lax.map(lambda group: model.outputs(Points(group), x), theta)
         outputs, own = (v.reshape(v.shape[0] * v.shape[1], *v.shape[2:])[:members] for v in grouped)
-        return joined(outputs, own)
+        return model.likelihood.mixture(outputs, own)
 
     return jax.jit(evaluate)
 
@@ -173,7 +163,7 @@ def _checked(model: Any, x: Any, chunk: int) -> Any:
     return rows
 
 
-def _check_offers(model: Any, geometric: bool) -> None:
+def _check_offers(model: Any) -> None:
     if not hasattr(model, "outputs"):
         raise InvalidInput(
             f"model must give a network's outputs, got {type(model).__name__}, which knows "
@@ -184,9 +174,4 @@ def _check_offers(model: Any, geometric: bool) -> None:
             "likelihood must have a method mixture(outputs, own), got "
             f"{type(model.likelihood).__name__}, which has none. Let it return a NamedTuple of "
             "arrays with a row_axis, log_prob and sample, as in mtbayes.predictives."
-        )
-    if geometric and not hasattr(model.likelihood, "geometric_mean"):
-        raise InvalidInput(
-            "geometric must be False for a likelihood without geometric_mean(outputs, own), got "
-            f"{type(model.likelihood).__name__}. Those of classes have one."
         )

@@ -41,7 +41,7 @@ class ClassPredictive(NamedTuple):
     """
 
     log_probs: Array
-    """log of the mean over members of their probabilities, [n, C], or of their geometric mean."""
+    """log of the mean over members of their probabilities, [n, C]."""
     aleatoric: Array
     """Mean over members of their entropies, [n]: doubt that more data would not remove."""
     trusted: Array | None = None
@@ -57,19 +57,8 @@ class ClassPredictive(NamedTuple):
         """From the members' log probabilities [S, n, C]."""
         xp: Any = namespace(log_probs)
         total: Any = (jax.nn if xp is jnp else scipy.special).logsumexp(log_probs, axis=0)
-        return cls(total - np.log(len(log_probs)), _doubt(log_probs))
-
-    @classmethod
-    def of_geometric_mean(cls, log_probs: Array) -> ClassPredictive:
-        """From the members' log probabilities [S, n, C], of which the mean is normalised.
-
-        >>> members = np.log([[[0.9, 0.1]], [[0.5, 0.5]]])  # odds 9 and 1, so 3 together
-        >>> ClassPredictive.of_geometric_mean(members).probs.round(4)
-        array([[0.75, 0.25]])
-        """
-        xp: Any = namespace(log_probs)
-        special: Any = jax.nn if xp is jnp else scipy.special
-        return cls(special.log_softmax(log_probs.mean(axis=0), axis=-1), _doubt(log_probs))
+        doubt: Any = (entr if xp is jnp else entr_double)(xp.exp(log_probs))
+        return cls(total - np.log(len(log_probs)), doubt.sum(axis=-1).mean(axis=0))
 
     @classmethod
     def mixed(cls, parts: Sequence[ClassPredictive], shares: Sequence[float]) -> ClassPredictive:
@@ -123,13 +112,6 @@ class ClassPredictive(NamedTuple):
         uniform = _double(jax.random.uniform(key, (size, n)))
         found = np.searchsorted(ladder, uniform + row, side="right") - classes * row
         return np.minimum(found, classes - 1)
-
-
-def _doubt(log_probs: Array) -> Any:
-    """Mean over members of their entropies, [n], from [S, n, C]."""
-    xp: Any = namespace(log_probs)
-    each: Any = (entr if xp is jnp else entr_double)(xp.exp(log_probs))
-    return each.sum(axis=-1).mean(axis=0)
 
 
 class GaussianPredictive(NamedTuple):

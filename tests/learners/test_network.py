@@ -6,7 +6,7 @@ from functools import cache
 import jax
 import numpy as np
 import pytest
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from mtbayes.fitting import Option
 from mtbayes.fitting.pooling import pool
@@ -14,12 +14,14 @@ from mtbayes.laws import WrongLabels
 from mtbayes.learners import Place
 from mtbayes.learners.folds import FOLDS, dealt, seed_of
 from mtbayes.learners.network import NetworkLearner
+from mtbayes.learners.pool import geometric_mean
 from mtbayes.likelihoods import Categorical
 from mtbayes.maths import draws
 from mtbayes.models import Model
 from mtbayes.networks import mlp
 from mtbayes.posteriors import Particles
 from mtbayes.posteriors.particles import ParticlesState
+from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Rows
 
 KEY = jax.random.key(3)
@@ -94,6 +96,20 @@ def test_members_may_speak_by_their_geometric_mean():
     each = [learner(1).predictive(ParticlesState(one[None]), X, KEY) for one in state.mean]
     logs = np.mean([one.log_probs for one in each], axis=0)
     np.testing.assert_allclose(other.predictive(state, X, KEY).probs, softmax(logs, axis=1), 1e-5)
+
+
+def test_means_of_members_lose_no_more_than_members_do():
+    """So modes that are trained each on its own bound the log loss of either mean. The geometric
+    mean's is theirs less log(1/Z), with Z the sum of geometric means over classes.
+    """
+    logs = log_softmax(3 * np.random.default_rng(2).normal(size=(4, 50, 6)), axis=-1)
+    parts = [ClassPredictive(one, np.full(50, k)) for k, one in enumerate(logs)]
+    losses, found = -logs.mean(axis=0), geometric_mean(parts)
+    assert np.all(-ClassPredictive.of_members(logs).log_probs <= losses)
+    gain = -logsumexp(logs.mean(axis=0), axis=-1, keepdims=True)
+    assert np.all(gain > 0)
+    np.testing.assert_allclose(-found.log_probs, losses - gain)
+    np.testing.assert_allclose(found.aleatoric, 1.5)
 
 
 def test_one_mode_a_fold_speaks_in_one_way():

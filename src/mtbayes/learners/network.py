@@ -15,11 +15,12 @@ import numpy as np
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.criteria import Criterion
 from mtbayes.learners import MEMBERS, Crossing, Place, Trained
+from mtbayes.learners.pool import geometric_mean
 from mtbayes.maths import draws
 from mtbayes.models import Model
 from mtbayes.posteriors import Posterior, Prior, prior
 from mtbayes.predicting import predictive
-from mtbayes.predictives import in_order
+from mtbayes.predictives import ClassPredictive, in_order
 from mtbayes.solve.checkpoint import Checkpoint
 from mtbayes.solve.gradient import Training, run
 from mtbayes.solve.problem import Held, Problem
@@ -273,9 +274,10 @@ class NetworkLearner:
             other = replace(self, geometric=True)
             return other, other._spoken(plain, state, ask, later)
 
-        known = len(left_out) > folds and hasattr(self.model.likelihood, "geometric_mean")
+        unseen = self._left_out(state, *ask)
+        known = len(left_out) > folds and isinstance(unseen, ClassPredictive)
         return plain._replace(
-            unseen=self._left_out(state, *ask),
+            unseen=unseen,
             halves=halves,
             late=late if later else None,
             otherwise=otherwise if known and not self.geometric else None,
@@ -319,9 +321,13 @@ class NetworkLearner:
 
     def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
         """The predictive of new rows by members drawn with the key."""
+        if self.geometric:
+            family: Any = type(self.posterior)
+            one = replace(self, posterior=family(1), geometric=False)
+            modes = [jax.tree.map(lambda v, k=k: v[k : k + 1], state) for k in range(len(state[0]))]
+            return geometric_mean([one.predictive(mode, x, key, members) for mode in modes])
         state = _on_device(state)
-        how: Any = {"key": key, "members": members, "geometric": self.geometric}
-        return predictive(self.model, self.posterior, state, x, **how)
+        return predictive(self.model, self.posterior, state, x, key=key, members=members)
 
     @property
     def row_shape(self) -> tuple[int, ...]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from mtbayes._values import must, storable
 from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS
 from mtbayes.maths import draws
+from mtbayes.maths.softmax import log_softmax
+from mtbayes.predictives import ClassPredictive
 from mtbayes.types import Array
 
 
@@ -85,3 +90,15 @@ class Pool:
 def mixed(predictives: list[Any], shares: list[float]) -> Any:
     """Predictives of the same rows as one."""
     return type(predictives[0]).mixed(predictives, shares)
+
+
+def geometric_mean(parts: Sequence[ClassPredictive]) -> ClassPredictive:
+    """The geometric mean of what each says of the same rows, normalised.
+
+    >>> two = [ClassPredictive(np.log([p]), np.zeros(1)) for p in ([0.9, 0.1], [0.5, 0.5])]
+    >>> geometric_mean(two).probs.round(4)  # odds 9 and 1, so 3 together
+    array([[0.75, 0.25]])
+    """
+    logs = np.mean([np.asarray(part.log_probs, float) for part in parts], axis=0)
+    doubt = np.mean([np.asarray(part.aleatoric, float) for part in parts], axis=0)
+    return ClassPredictive(log_softmax(logs, axis=1), doubt)
