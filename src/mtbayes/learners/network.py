@@ -243,11 +243,11 @@ class NetworkLearner:
 
             plain = Crossing(t, None, whole, at, None, made.sentence, made.history)
             later = partial(longer, weight, "late") if self.last else None
-            return self._spoken(plain, made.state, (prepared, fold, left_out, key), later)
+            return self.spoken(plain, made.state, (prepared, fold, left_out, key), later)
 
         return at(t, None, place.part(share, 1 - share))
 
-    def _spoken(
+    def spoken(
         self,
         plain: Crossing,
         state: Any,
@@ -268,11 +268,11 @@ class NetworkLearner:
             return [self._left_out(state, *ask, each == half) for half in (0, 1)]
 
         def late(place: Place) -> Crossing:
-            return self._spoken(plain, later(place), ask, None)  # type: ignore[misc]
+            return self.spoken(plain, later(place), ask, None)  # type: ignore[misc]
 
         def otherwise() -> tuple[NetworkLearner, Crossing]:
             other = replace(self, geometric=True)
-            return other, other._spoken(plain, state, ask, later)
+            return other, other.spoken(plain, state, ask, later)
 
         unseen = self._left_out(state, *ask)
         known = len(left_out) > folds and isinstance(unseen, ClassPredictive)
