@@ -51,6 +51,7 @@ from mtbayes.metrics.calibration import expected_calibration_error
 
 OURS = "mtbayes"
 LEAST = 1e-6
+SHARES = (0.1, 0.2, 0.4)
 QUANTILES = (np.arange(99) + 1) / 100
 
 
@@ -101,6 +102,8 @@ def ours(cell: Cell, seed: int) -> dict[str, Any]:
         probs = np.zeros((len(cell.y_test), classes))
         probs[:, model.classes_] = model.predict_proba(cell.x_test)
         found = _class_scores(probs, cell)
+        if not cell.wrong.any():
+            found["epsilon error"] = _epsilon_error(model.fitted_.training.prediction)
     else:
         said = model.predictive(cell.x_test)
         low, high = said.interval(0.9)
@@ -222,6 +225,19 @@ def _class_scores(probs: Any, cell: Cell) -> dict[str, Any]:
         "ece": float(expected_calibration_error(probs, y)),
         "ece floor": float(floor),
     }
+
+
+def _epsilon_error(probs: Any) -> dict[str, float]:
+    """Standard errors of ε by whoever knows the probabilities [n, C] of all rows, at some ε.
+
+    Cramér and Rao's: a label is c with probability (1-ε) p_c + ε (1-p_c) / (C-1).
+    """
+    other = (1 - probs) / (probs.shape[1] - 1)
+    found = {}
+    for epsilon in SHARES:
+        mixed = np.maximum((1 - epsilon) * probs + epsilon * other, LEAST)
+        found[f"{epsilon:g}"] = float(np.sum((other - probs) ** 2 / mixed) ** -0.5)
+    return found
 
 
 def _number_scores(quantiles: Any, point: Any, low: Any, high: Any, cell: Cell) -> dict[str, Any]:

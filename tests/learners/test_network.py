@@ -11,7 +11,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from mtbayes.fitting import Option
 from mtbayes.fitting.pooling import pool
 from mtbayes.laws import WrongLabels
-from mtbayes.learners import Place
+from mtbayes.learners import Place, network
 from mtbayes.learners.folds import FOLDS, dealt, seed_of
 from mtbayes.learners.network import NetworkLearner
 from mtbayes.learners.pool import geometric_mean
@@ -148,6 +148,27 @@ def test_modes_that_are_trained_on_without_their_fold_never_see_it():
     assert not np.allclose(late[FOLD == 1], again[FOLD == 1])
     assert not np.allclose(late, crossing(2 * FOLDS).unseen.log_probs)  # they did learn on
     assert crossing(2 * FOLDS).late is None
+
+
+def test_modes_that_are_trained_on_leave_few_rows_out(monkeypatch):
+    """So that they have learned from nearly as many as those of the end, who see all."""
+    monkeypatch.setattr(network, "_JUDGES", 60)
+    own, few = replace(learner(2 * FOLDS), last=0.5), np.zeros(150, bool)
+
+    def late(rows):
+        return own.crossed(rows, FOLD, 1.0, draws.child(KEY, 1)).late(Place())
+
+    found = late(ROWS)
+    few[found.judges] = True
+    assert few.sum() == len(found.unseen.log_probs) == len(found.halves()[0].log_probs) == 60
+    first = FOLD[found.judges] == 0
+    of_judges, of_others = (
+        late(ROWS._replace(y=np.where((FOLD == 0) & some, 1 - Y, Y))).unseen.log_probs
+        for some in (few, ~few)
+    )
+    # Modes that leave the fold out hear its other rows in their last epochs, and never its judges.
+    np.testing.assert_array_equal(of_judges[first], found.unseen.log_probs[first])
+    assert not np.allclose(of_others[first], found.unseen.log_probs[first])
 
 
 def test_how_sure_new_rows_are_told_is_learned_from_modes_trained_as_long():

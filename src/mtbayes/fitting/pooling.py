@@ -93,6 +93,7 @@ class _Seen(NamedTuple):
         law, halves = self.law, self.halves or _halves(self.crossing, rows)
         if self.crossing.late is not None:
             crossing = self.crossing.late(place)
+            rows = rows if crossing.judges is None else rows.take(crossing.judges)
             law = law.fit(beside_trust(crossing.unseen, rows.trusted), rows.y, rows.weight)
             halves = _halves(crossing, rows)
         more: Law = law.of_more(halves, rows.y, rows.weight) if halves else law

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -38,6 +37,7 @@ _EPOCHS, _LEAST_STEPS, _MOST_STEPS = 40, 1500, 6000
 _STREAM_STEPS = 30_000  # of one to a stream, at least, and at least one epoch
 _FEW_MEMBERS = 30  # of the predictives that t is chosen by
 _FEW_ROWS = 1000  # below which all folds compare all t
+_JUDGES = 3000  # rows that say how sure modes may be that are trained as long as those of the end
 
 
 class Legs(NamedTuple):
@@ -217,6 +217,7 @@ class NetworkLearner:
         problem = replace(problem, epochs=legs.first, chunk=legs.chunk, mesh=place.mesh)
         share = legs.first / (legs.first + legs.second)
         begun = solved(problem, key, f"{self.name}-start", place.part(0.0, share))
+        judges = np.sort(np.random.default_rng(0).permutation(len(fold))[:_JUDGES])
 
         def at(t: float, _inner: Any, place: Place) -> Crossing:
             leg = replace(
@@ -241,9 +242,14 @@ class NetworkLearner:
                 every = np.repeat(prepared.weight[:, None], len(left_out), axis=1)
                 return longer(every, "last", place) if self.last else made.state
 
+            def later(place: Place) -> Any:
+                few = np.isin(np.arange(len(fold)), judges)
+                without = np.where(few[:, None], weight, prepared.weight[:, None])
+                return longer(without, "late", place)
+
             plain = Crossing(t, None, whole, at, None, made.sentence, made.history)
-            later = partial(longer, weight, "late") if self.last else None
-            return self.spoken(plain, made.state, (prepared, fold, left_out, key), later)
+            ask = prepared.x.rows[0], fold, left_out, key
+            return self.spoken(plain, made.state, ask, (later, judges) if self.last else None)
 
         return at(t, None, place.part(share, 1 - share))
 
@@ -251,14 +257,16 @@ class NetworkLearner:
         self,
         plain: Crossing,
         state: Any,
-        ask: tuple[Rows, Array, Array, Array],
-        later: Callable[[Place], Any] | None,
+        ask: tuple[Array, Array, Array, Array],
+        later: tuple[Callable[[Place], Any], Array] | None,
     ) -> Crossing:
         """A crossing, with what the modes of a state say of the rows that each has left out.
 
-        later: makes the state of modes that were trained on as those of the end are
+        ask: rows, the fold of each, the fold that each mode left out, and a key
+        later: makes the state of modes that were trained on as those of the end are; and the
+            numbers of the rows that they leave out still
         """
-        _, fold, left_out, _ = ask
+        x, fold, left_out, key = ask
         folds = int(fold.max()) + 1
 
         def halves() -> list[Any]:
@@ -268,7 +276,9 @@ class NetworkLearner:
             return [self._left_out(state, *ask, each == half) for half in (0, 1)]
 
         def late(place: Place) -> Crossing:
-            return self.spoken(plain, later(place), ask, None)  # type: ignore[misc]
+            longer, judges = later  # type: ignore[misc]
+            few = x[judges], fold[judges], left_out, key
+            return self.spoken(plain._replace(judges=judges), longer(place), few, None)
 
         def otherwise() -> tuple[NetworkLearner, Crossing]:
             other = replace(self, geometric=True)
@@ -295,7 +305,7 @@ class NetworkLearner:
         def at(t: float, _inner: Any, place: Place) -> Crossing:
             begun = replace(problem, criterion=self.criterion(t), start=plain)
             ended = descend(begun, place.callback)
-            unseen = self._left_out(ended.state, problem.rows, fold, left_out, key)
+            unseen = self._left_out(ended.state, problem.rows.x.rows[0], fold, left_out, key)
             made = trained(ended)
             return Crossing(t, unseen, lambda _: made.state, at, None, made.sentence, made.history)
 
@@ -304,14 +314,14 @@ class NetworkLearner:
     def _left_out(
         self,
         state: Any,
-        prepared: Rows,
+        x: Array,
         fold: Array,
         left_out: Array,
         key: Array,
         which: Array | bool = True,
     ) -> Any:
         """The predictive of every row by the modes that have not seen it; which: of them."""
-        x, parts, state = prepared.x.rows[0], [], jax.tree.map(np.asarray, state)
+        parts, state = [], jax.tree.map(np.asarray, state)
         for k in range(int(fold.max()) + 1):
             some = jax.tree.map(lambda v, k=k: v[(left_out == k) & which], state)
             family: Any = type(self.posterior)
