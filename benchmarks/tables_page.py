@@ -103,16 +103,16 @@ def _aims(results: Results) -> list[list[str]]:
 
 def _reachable(results: Results) -> list[str]:
     """How often ε could be told to .04."""
-    known = {(r["table"], r["seed"]): _own(r).get("epsilon error", {}) for r in results}
-    dirty = [r for r in results if r["task"] == "classes" and r["epsilon"] > 0]
+    dirty, clean = _split([r for r in results if r["task"] == "classes"])
+    known = {(r["table"], r["seed"]): _own(r).get("epsilon error", {}) for r in clean}
     errors = [known.get((r["table"], r["seed"]), {}).get(f"{r['epsilon']:g}") for r in dirty]
-    within = [erf(0.04 / error / 2**0.5) for error in errors if error]
-    if not within:
+    if not any(errors):
         return []
+    within = np.mean([erf(0.04 / error / 2**0.5) for error in errors if error])
     return [
         "",
         "Whoever knew the probabilities of all classes for every row, and had nothing but ε to",
-        f"find, would be within .04 in {np.mean(within):.0%} of these cells: Cramér and Rao's bound,",
+        f"find, would be within .04 in {within:.0%} of these cells: Cramér and Rao's bound,",
         "with the probabilities that ours tells of unseen rows where labels are clean.",
     ]
 
