@@ -391,6 +391,26 @@ def as_sure_as_dirty_labels(rng, n, epsilon):
     return said, given, np.stack([1 - clean, clean], axis=1)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_typing_error_hides_no_wrong_labels(seed):
+    """One row of a class of its own. Were wrong labels as likely of that class as of the others,
+    a third of them would be, and where one is there could be no more than three."""
+    rng, n = np.random.default_rng(seed), 150
+    kinds = np.arange(n) % 3
+    logits = 4.0 * np.eye(3)[kinds] + rng.normal(0, 1, (n, 3))
+    p = softmax(logits, axis=1)
+    y = (p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    wrong = rng.random(n) < 0.15
+    y[wrong] = (y[wrong] + rng.integers(1, 3, wrong.sum())) % 3
+    y[7] = 3
+    said = predictive_of(np.column_stack([0.99 * p, np.full(n, 0.01)]))
+    law = WrongLabels.fit(said, y, np.ones(n))
+    assert abs(law.epsilon - wrong.mean()) < 0.06
+    found = law.outlier_probability(said, y)
+    assert (found[wrong] > 0.5).mean() > 0.6
+    assert found[7] > 0.25  # it may be right: nobody knows
+
+
 def test_share_of_wrong_labels_is_found_beside_a_learner_that_has_learned_them():
     """ε = 0 at temperature 1 explains such rows as well as any law: rows alone cannot tell."""
     found = []

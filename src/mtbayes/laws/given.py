@@ -20,6 +20,8 @@ SPREAD = 1.0
 # Wrong rows seen before p(given | true) of a class leaves the uniform half of the way.
 _PSEUDO_WRONG = 2.0
 _CONFUSION_ROUNDS = 50
+# Of the mean share of a class, below which it is rare: 1 by this.
+_RARE = 5.0
 
 
 def of_rows(predictive: ClassPredictive, which: Array) -> ClassPredictive:
@@ -75,6 +77,27 @@ def labels_by_temperature(
         return np.log(np.stack([good, untrusted(predictive, wrong)]) + TINY)
 
     return logs_at
+
+
+def beside_rare(y: Array, weight: Array, classes: int) -> FloatArray | None:
+    """p(given | true) of wrong labels of which none is likelier, [C, C]; None if all are alike.
+
+    There are no more wrong labels of a class than labels of it. Were they alike, a class of one
+    row, a typing error, would say that next to none is wrong anywhere.
+
+    >>> beside_rare(np.array([0, 1, 2, 0, 1, 2]), np.ones(6), 3) is None
+    True
+    >>> beside_rare(np.array([0, 1] * 50 + [2]), np.ones(101), 3).round(2)[0]
+    array([0.  , 0.87, 0.13])
+    """
+    if not 2 < classes <= MOST_CLASSES:
+        return None
+    shares = np.bincount(y, weight, classes) / np.sum(weight)
+    room = np.minimum(_RARE * classes * shares, 1.0)
+    if room.min() == 1.0:
+        return None
+    found = (room + TINY) * (1 - np.eye(classes))
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def given_by_temperature(log_probs: FloatArray, y: Array) -> Callable[[float], FloatArray]:

@@ -28,6 +28,7 @@ from mtbayes.laws.estimation import (
 from mtbayes.laws.given import (
     MOST_CLASSES,
     SPREAD,
+    beside_rare,
     confusion_at,
     doubt_of,
     given_by_temperature,
@@ -108,8 +109,9 @@ class WrongLabels:
         classes, rows = np.shape(predictive.log_probs)[1], (predictive, y, weight)
         if classes == 2:
             return self.beside(*rows)
-        confusion = None
-        if classes <= MOST_CLASSES and _pays(self._confused, self.beside, *rows):
+        confusion = beside_rare(y, weight, classes)
+        plain = partial(self.beside, confusion=confusion)
+        if classes <= MOST_CLASSES and _pays(self._confused, plain, *rows):
             confusion = self._confused(*rows).confusion
         even, leaning = self.beside(*rows, confusion), self.leaning(*rows, confusion)
         gain = (leaning.score(predictive, y) - even.score(predictive, y)) @ weight
@@ -391,8 +393,10 @@ class WrongLabels:
         value = found[0].value
         if self.confusion is not None:
             # The model's own confusion: of no more rows than it doubts.
-            plain = self.beside(predictive, y, weight).profiled(predictive, y, weight, level)
-            low = min(low, max(plain.low, low - surprise.doubt))
+            rare = beside_rare(y, weight, len(self.confusion))
+            plain = self.beside(predictive, y, weight, rare)
+            plain_low = plain.profiled(predictive, y, weight, level).low
+            low = min(low, max(plain_low, low - surprise.doubt))
         below = 0.0 if surprise.clean > 1 - level else value - np.hypot(value - low, surprise.most)
         if Telling.of(predictive, y, weight).z < ndtri(level):
             # These rows alone show nothing: many labels may be wrong, none, or as many as before.
