@@ -307,6 +307,16 @@ def test_odd_rows_give_finite_answers(x):
     assert np.isfinite(regressor.outlier_probability_).all()
 
 
+@pytest.mark.parametrize("kind", [RobustClassifier, RobustRegressor])
+def test_where_no_row_can_be_held_out_any_share_may_be_wrong(kind):
+    """But for the rows that are known to be right."""
+    x = np.random.default_rng(0).normal(size=(15, 3))
+    y = (x[:, 0] > 0).astype(int)
+    assert kind(**QUICK).fit(x, y).contamination_ == (0.0, 0.0, 1.0)
+    trusted = np.arange(15) < 6
+    assert kind(**QUICK).fit(x, y, trusted=trusted).contamination_ == (0.0, 0.0, 0.6)
+
+
 @pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
 def test_numbers_that_are_taken_for_classes_are_refused():
     x = np.random.default_rng(0).normal(size=(200, 3))

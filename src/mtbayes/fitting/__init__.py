@@ -16,7 +16,7 @@ from mtbayes.fitting.choice import Option, choose
 from mtbayes.fitting.fitted import Fitted, Judgement, Units, judgement, marks
 from mtbayes.fitting.pooling import pool
 from mtbayes.fitting.rows import distinct, in_copies
-from mtbayes.laws import Law
+from mtbayes.laws import Contamination, Law
 from mtbayes.learners import Place, Trained
 from mtbayes.maths import draws
 from mtbayes.predictives import beside_trust
@@ -72,7 +72,12 @@ def learn(
     if found is None:
         unseen = learner.predictive(trained.state, own.x, members_key)
         unseen = beside_trust(unseen, own.trusted)
-    known = law.none(own.y, own.weight) if found is None else found.law
+    if found is None:
+        known = law.none(own.y, own.weight)
+        share = Contamination(0.0, 0.0, _open_share(own))
+    else:
+        known = found.law
+        share = known.contamination(unseen, own.y, own.weight)
     fitted = Fitted(
         learner,
         trained.state,
@@ -81,11 +86,18 @@ def learn(
         known,
         t,
         [] if found is None else found.table,
-        known.contamination(unseen, own.y, own.weight),
+        share,
         trained.sentence,
         trained.history,
     )
     return _about_rows(fitted, rows, own, place_of, unseen)
+
+
+def _open_share(rows: Rows) -> float:
+    """The largest share of wrong rows that is possible, where no fit has left any out."""
+    if rows.trusted is None:
+        return 1.0
+    return float(np.average(~np.asarray(rows.trusted, bool), weights=rows.weight))
 
 
 def _pooled(
