@@ -60,7 +60,7 @@ def fit(
         with y and weight the names of columns; a `numpy.memmap`; or a `Stream` (docs/scale.md)
     criterion: `Criterion(m, t, beta, t_p)` or a rival's
     key: a JAX key, or an int; the same key gives the same result
-    posterior: `mean_field()` by default, or a Mixture or Particles
+    posterior: `mean_field()` by default, or a Mixture, Particles or Rank1
     prior: `prior(mean, std)`, N(0, 1) by default
     weight: [n], how often each row counts
     optimiser: any optax transformation, with its own rate; by default Adam
