@@ -10,8 +10,10 @@ import numpy as np
 from mtbayes import _check
 from mtbayes.criteria import Objective
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior
+from mtbayes.types import Array
 
 
 def checked_rows(
@@ -57,13 +59,9 @@ def _numbers(name: str, values: Any) -> Any:
 
 def check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
     """Each part is what it is said to be."""
-    for name, value, method, remedy in (
-        ("model", model, "log_lik", "Build it with Model(network, likelihood)."),
-        ("criterion", criterion, "rows", "Try Criterion(m=10, t=0.5)."),
-        ("posterior", posterior, "divergence", "Try mean_field(), with its brackets."),
-    ):
-        if isinstance(value, type) or not hasattr(value, method):
-            raise InvalidInput(f"{name} must have a method {method}, got {value!r}. {remedy}")
+    _check_part("model", model, "log_lik", "Build it with Model(network, likelihood).")
+    _check_criterion(criterion)
+    _check_part("posterior", posterior, "divergence", "Try mean_field(), with its brackets.")
     if not isinstance(prior, Prior):
         raise InvalidInput(f"prior must come from prior(mean, std), got {prior!r}.")
     for name, value in prior._asdict().items():
@@ -73,6 +71,40 @@ def check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
                 f"prior {name} must be one number or one for each of the {model.size} parameters, "
                 f"got shape {np.shape(value)}."
             )
+
+
+def _check_part(name: str, value: Any, method: str, remedy: str) -> None:
+    if isinstance(value, type) or not hasattr(value, method):
+        raise InvalidInput(f"{name} must have a method {method}, got {value!r}. {remedy}")
+
+
+def _check_criterion(value: Any) -> None:
+    _check_part("criterion", value, "rows", "Try Criterion(m=10, t=0.5).")
+
+
+def listed_criteria(criteria: Any) -> list[Objective]:
+    """Criteria of several fits, each what it is said to be."""
+    found = _listed("criteria", criteria, "Try [Criterion(m=10, t=t) for t in (1.0, 0.5)].")
+    for criterion in found:
+        _check_criterion(criterion)
+    return found
+
+
+def listed_keys(keys: Any) -> list[Array]:
+    """JAX keys of several fits, from themselves or from whole numbers."""
+    found = _listed("keys", keys, "Try keys=[0, 1, 2], or jax.random.split(key, 3).")
+    return [draws.key(key, "each of keys") for key in found]
+
+
+def _listed(name: str, values: Any, remedy: str) -> list[Any]:
+    """Entries, of which there is at least one."""
+    try:
+        found = list(values)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a list, got {values!r}. {remedy}") from None
+    if not found:
+        raise InvalidInput(f"{name} must hold at least one entry, got none. {remedy}")
+    return found
 
 
 def check_groups(criterion: Objective, posterior: Posterior) -> None:
