@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,7 +14,7 @@ from mtbayes.criteria import Objective
 from mtbayes.errors import InvalidInput
 from mtbayes.maths import draws
 from mtbayes.models import LogLik
-from mtbayes.posteriors import Posterior, Prior
+from mtbayes.posteriors import Posterior, Prior, Rank1
 from mtbayes.types import Array
 
 
@@ -118,8 +120,8 @@ def check_groups(criterion: Objective, posterior: Posterior) -> None:
         )
 
 
-def check_start(start: Any, posterior: Posterior) -> None:
-    """A state to start from is one of the posterior's."""
+def check_start(start: Any, posterior: Posterior, model: LogLik) -> None:
+    """A state to start from is one of the posterior's, for this model."""
     if start is None:
         return
     k = getattr(start, "components", "no")
@@ -127,4 +129,26 @@ def check_start(start: Any, posterior: Posterior) -> None:
         raise InvalidInput(
             f"start must be a state of {posterior!r}, got {type(start).__name__} with {k} "
             "components. Give the `Solution.state` of a fit with this posterior."
+        )
+    states = start, posterior.init(draws.key(0), model)
+    shapes, wanted = (list(map(np.shape, jax.tree.leaves(state))) for state in states)
+    if shapes != wanted:
+        got, rule = next((g, w) for g, w in zip_longest(shapes, wanted) if g != w)
+        raise InvalidInput(
+            f"start must have an array of shape {rule} for this model, got {got}. Give the "
+            "`Solution.state` of a fit of this model."
+        )
+
+
+def check_means(state: Any, posterior: Posterior, model: LogLik) -> None:
+    """A state has a mean for each component and parameter, as that of shared weights has not."""
+    if isinstance(posterior, Rank1):
+        raise InvalidInput(
+            f"posterior must be Mixture or Particles, got {posterior!r}. Fit with one of them."
+        )
+    held, wanted = np.shape(getattr(state, "mean", ())), (posterior.components, model.size)
+    if held != wanted:
+        raise InvalidInput(
+            f"state must hold means of shape {wanted} for this model and {posterior!r}, got "
+            f"{held or type(state).__name__}. Give `Solution.state`."
         )

@@ -104,4 +104,4 @@ class Problem:
         _check.count(self.batch_size, "batch_size", "128 is the default.")
         _check.positive(self.learning_rate, "learning_rate", "0.01 is the default.")
         check_groups(self.criterion, self.posterior)
-        check_start(self.start, self.posterior)
+        check_start(self.start, self.posterior, self.model)

@@ -37,7 +37,7 @@ from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, grouped, mean_field, members_of
 from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.progress import Callback, Progress, silent
-from mtbayes.solve.checks import checked_rows
+from mtbayes.solve.checks import check_means, checked_rows
 from mtbayes.theory.curvature import Curvature, Programs, Solver
 from mtbayes.types import Array, FloatArray, Rows, Status
 
@@ -343,12 +343,7 @@ def influence(
     weights = _check.row_weights(weight, len(x))
     size = members_of(criterion, posterior)
     members = size * -(-_check.count(members, "members", "100 is the default.") // size)
-    held = np.shape(getattr(state, "mean", ()))
-    if held != (posterior.components, model.size):
-        raise InvalidInput(
-            f"state must hold means of shape {(posterior.components, model.size)} for this model "
-            f"and {posterior!r}, got {held or type(state).__name__}. Give `Solution.state`."
-        )
+    check_means(state, posterior, model)
     strength = criterion.regulariser_weight(float(weights.sum()))
     return Influence(
         partial(_log_density, model, posterior, criterion, members, draws.key(key)),
