@@ -67,5 +67,7 @@ def test_what_cannot_be_run_is_told_before_a_fit(run, words, untrained):
 
 @pytest.mark.parametrize("key", ["a", None, 1.5])
 def test_a_fit_tells_what_is_no_key(key):
-    with pytest.raises(InvalidInput, match=f"key must be a whole number or one JAX key, got {key!r}"):
+    with pytest.raises(
+        InvalidInput, match=f"key must be a whole number or one JAX key, got {key!r}"
+    ):
         fit(NET, X, X[:, 0], ONE, key=key)

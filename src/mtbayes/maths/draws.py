@@ -25,7 +25,9 @@ def key(seed: Any, name: str = "key") -> Array:
     try:
         if kind == np.uint32 and np.ndim(seed):
             return jax.random.wrap_key_data(seed)  # an old key, `jax.random.PRNGKey`
-        number = operator.index(None if isinstance(seed, bool | jax.Array) else seed)
+        if isinstance(seed, bool | jax.Array):  # a part of an old key is such a number
+            raise TypeError
+        number = operator.index(seed)
     except TypeError:
         got = repr(seed) if kind is None else f"{kind} of shape {np.shape(seed)}"
         raise InvalidInput(
