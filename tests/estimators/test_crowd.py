@@ -240,6 +240,25 @@ def test_what_does_not_go_together_is_told(data, settings, options, words):
         quick(**settings).fit(x, Annotations.wide(table), **options)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model, x, said: model.certify(x, said),
+        lambda model, x, said: RobustClassifier(learner="network").partial_fit(x, said),
+        lambda model, x, said: RobustRegressor().partial_fit(x, said),
+        lambda model, x, said: model.partial_fit(x, said),
+        lambda model, x, said: model.score(x, said),
+        lambda model, x, said: model.find_outliers(x, said),
+        lambda model, x, said: model.influence(x, said),
+    ],
+)
+def test_what_takes_one_target_a_row_says_so_of_annotations(data, fitted, use):
+    x, _, table = data
+    words = r"y must hold one target for each row here, got <Annotations: .*consensus_ of that fit"
+    with pytest.raises(InvalidInput, match=words):
+        use(fitted, x, Annotations.wide(table))
+
+
 def test_rows_must_be_as_many_as_were_labelled(data):
     x, _, table = data
     with pytest.raises(InvalidInput, match="X must have a row for each that was labelled, got 239"):

@@ -218,6 +218,7 @@ class RobustRegressor(RegressorMixin, Supervised):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R²: the share of the targets' variance that the predicted means explain."""
         inputs.refuse_masks(y=y, sample_weight=sample_weight)
+        inputs.refuse_annotations(y)
         if not is_streamed(X):
             return float(super().score(X, y, sample_weight))
         sums = np.zeros(4)
