@@ -265,6 +265,13 @@ def test_rows_must_be_as_many_as_were_labelled(data):
         quick().fit(x[1:], Annotations.wide(table))
 
 
+def test_a_row_beyond_the_table_is_named(data):
+    x, y, _ = data
+    said = Annotations.long([*range(240), 999], ["ann"] * 241, [*y, "c0"])
+    with pytest.raises(InvalidInput, match="row must name rows of the table, got 999 by 'ann'"):
+        quick().fit(x, said)
+
+
 def test_label_of_one_person_is_told(data):
     x, _, table = data
     typo = table.copy()

@@ -132,7 +132,6 @@ class RobustRegressor(RegressorMixin, Supervised):
                 f"y must hold numbers, got {y.value[0].item()!r} by {y.names[y.who[0]]!r}. Use "
                 "RobustClassifier for labels."
             )
-        _check.finite("y", y.value, "Drop such ratings first.")
 
     def _of_new(self, x: Any) -> FloatArray:
         mean, std = self.predict(x, return_std=True)
