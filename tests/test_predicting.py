@@ -170,6 +170,16 @@ def test_a_likelihood_of_one_s_own_touches_no_other_file():
     np.testing.assert_allclose(got.log_prob(np.zeros(13)), np.log(density), rtol=1e-4)
 
 
+def test_a_whole_number_is_as_good_as_its_key():
+    model = MODELS["fixed"]
+    state = start(mean_field(), model, wider=2.0)
+    one, other = (
+        predictive(model, mean_field(), state, X, key=key) for key in (7, jax.random.key(7))
+    )
+    np.testing.assert_array_equal(one.means, other.means)
+    np.testing.assert_array_equal(one.sample(3, 4), one.sample(jax.random.key(3), 4))
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 
@@ -198,6 +208,7 @@ HOLE = np.where(np.arange(52).reshape(13, 4) == 22, np.nan, X)
         ({"model": CustomModel(lambda p, x, y: y * p, jnp.array(1.0))}, ["CustomModel", "Model("]),
         ({"model": Model(mlp((4, 9, 1)), Gaussian(0.3))}, ["state must hold 55", "got 31"]),
         ({"model": Model(mlp((4, 6)), Gaussian(0.3))}, ["network must have 1 outputs", "got 6"]),
+        ({"key": "a"}, ["key must be a whole number or one JAX key, got 'a'"]),
         ({"scale": jnp.nan}, ["state must be finite", "learning rate"]),
     ],
 )
@@ -207,5 +218,5 @@ def test_bad_input_is_named(change, words):
     state = state._replace(mean=state.mean * change.pop("scale", 1.0))
     model, x = change.pop("model"), change.pop("x")
     with pytest.raises(InvalidInput) as error:
-        predictive(model, mean_field(), state, x, key=KEY, **change)
+        predictive(model, mean_field(), state, x, **{"key": KEY, **change})
     assert all(word in str(error.value) for word in words), str(error.value)

@@ -253,6 +253,8 @@ def test_rows_come_back_in_their_order_whatever_the_folds(order, count):
         (lambda: MANY.log_prob(np.zeros(4)), ["y must", "(5,)", "(4,)"]),
         (lambda: MANY.cdf(np.full(5, np.nan)), ["y must be finite", "nan"]),
         (lambda: MANY.sample(KEY, 0), ["size", "at least 1"]),
+        (lambda: MANY.sample("a", 1), ["key must be a whole number or one JAX key", "'a'"]),
+        (lambda: classes().sample(None, 1), ["key must be a whole number or one JAX key", "None"]),
         (lambda: classes().log_prob([0, 1, 2, 3, 0, 0]), ["y must", "0..2", "3"]),
         (lambda: classes().log_prob([0, 1, 2, 0.5, 0, 0]), ["y must", "0.5"]),
         (lambda: classes().log_prob([0, 1]), ["y must", "6 rows", "(2,)"]),

@@ -58,6 +58,13 @@ def test_every_public_name_can_be_had_from_the_top():
     assert not [n for n in mtbayes.__all__ if (ROOT / f"{n}.py").exists() or (ROOT / n).is_dir()]
 
 
+def test_type_checkers_see_every_public_name():
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    (told,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = [name.name for node in told.body for name in node.names]
+    assert sorted(seen) == mtbayes.__all__
+
+
 def test_tests_mirror_the_source():
     """Every folder of tests is a room of the source."""
     here = Path(__file__).parent

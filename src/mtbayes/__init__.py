@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mtbayes.maths import exp_t, expected_log_t, log_t, log_t_from_log
     from mtbayes.models import CustomModel, Model
     from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
-    from mtbayes.posteriors import Mixture, Particles, mean_field
+    from mtbayes.posteriors import Mixture, Particles, Rank1, mean_field
     from mtbayes.posteriors.prior import prior
     from mtbayes.predicting import predictive
     from mtbayes.progress import Progress

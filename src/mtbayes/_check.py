@@ -96,6 +96,14 @@ def fraction(value: Any, name: str, remedy: str) -> float:
     return number
 
 
+def between(value: Any, name: str, remedy: str) -> float:
+    """A number above 0 and below 1."""
+    number = _number(name, value, "a number between 0 and 1", remedy)
+    if not 0 < number < 1:
+        raise InvalidInput(f"{name} must lie between 0 and 1, got {value!r}. {remedy}")
+    return number
+
+
 def count(value: Any, name: str, remedy: str) -> int:
     """A whole number of at least 1."""
     whole = _whole(value)

@@ -16,6 +16,7 @@ import numpy as np
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.members import Points
 from mtbayes.posteriors import Posterior
 from mtbayes.predictives import ClassPredictive, GaussianPredictive
@@ -46,7 +47,7 @@ def predictive(
     state: Any,
     x: Any,
     *,
-    key: Array,
+    key: Array | int,
     members: int = 100,
     chunk: int = 256,
 ) -> Any:
@@ -55,7 +56,7 @@ def predictive(
     model: a `Model`, whose likelihood has a `mixture`
     posterior, state: the family q and its parameters, `Solution.state`
     x: rows [n, ...] as in training
-    key: a JAX key; the same key gives the same members
+    key: a JAX key, or an int; the same key gives the same members
     members: how many, rounded up so that each of the posterior's components has as many; a
         posterior of points draws none: its points are the members
     chunk: rows evaluated at once; less needs less memory
@@ -76,7 +77,7 @@ def predictive(
     _check.count(chunk, "chunk", "256 is the default.")
     _check_offers(model)
     rows = _checked(model, x, chunk)
-    theta = _members(model, posterior, state, key, members)
+    theta = _members(model, posterior, state, draws.key(key), members)
     # A power of 2 where rows are few: calls of many sizes share a few compiled programs, and rows
     # one by one or together give the same numbers to the last bit, as far as there are 32 of them.
     at_once = min(chunk, max(32, 1 << (len(rows) - 1).bit_length()))

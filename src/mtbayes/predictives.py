@@ -20,6 +20,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.maths.softmax import log_softmax, softmax
 from mtbayes.maths.tlog import namespace
 from mtbayes.types import Array, FloatArray
@@ -101,15 +102,15 @@ class ClassPredictive(NamedTuple):
             )
         return log_softmax(_double(self.log_probs), axis=-1)[np.arange(n), labels.astype(int)]
 
-    def sample(self, key: Array, size: int) -> Any:
-        """Labels [size, n], each row drawn from its own probabilities."""
+    def sample(self, key: Array | int, size: int) -> Any:
+        """Labels [size, n], each row drawn from its own probabilities; key: JAX's, or an int."""
         size = _check.count(size, "size", _SIZE_REMEDY)
         n, classes = self.log_probs.shape
         # All rows' cumulative sums in one increasing list, row i's between i and i + 1.
         steps = np.cumsum(self.probs, axis=-1)
         row = np.arange(n)
         ladder = (steps / steps[:, -1:] + row[:, None]).ravel()
-        uniform = _double(jax.random.uniform(key, (size, n)))
+        uniform = _double(jax.random.uniform(draws.key(key), (size, n)))
         found = np.searchsorted(ladder, uniform + row, side="right") - classes * row
         return np.minimum(found, classes - 1)
 
@@ -223,10 +224,10 @@ class GaussianPredictive(NamedTuple):
         ends = self.quantile([outside / 2, 1 - outside / 2])
         return ends[:, 0], ends[:, 1]
 
-    def sample(self, key: Array, size: int) -> FloatArray:
-        """Draws [size, n], each from a member drawn for it."""
+    def sample(self, key: Array | int, size: int) -> FloatArray:
+        """Draws [size, n], each from a member drawn for it; key: JAX's, or an int."""
         size = _check.count(size, "size", _SIZE_REMEDY)
-        which, around = jax.random.split(key)
+        which, around = jax.random.split(draws.key(key))
         members, n = self.means.shape
         member = np.asarray(jax.random.randint(which, (size, n), 0, members))
         normal = _double(jax.random.normal(around, (size, n)))

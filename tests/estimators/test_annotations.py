@@ -80,6 +80,7 @@ def test_same_label_twice_is_one():
             lambda: Annotations.long(["p"], ["x"], ["a"]),
             r"row must count rows from 0 where no index is given, got 'p'. Give the names",
         ),
+        (lambda: Annotations.long([10**30], ["x"], ["a"]), "row must count rows from 0 where no"),
         (
             lambda: Annotations.long([0], ["x", "y"], ["a"]),
             r"row, annotator and label must be equally long, got 1, 2 and 1",
@@ -109,6 +110,11 @@ def test_same_label_twice_is_one():
             r"columns must be equally long, got 2 by 'x' and 1 by 'y'. Put None",
         ),
         (lambda: Annotations.wide(pd.Series(["a"])), "annotations must be rows by people, got an"),
+        (lambda: Annotations.wide({"x": [1.0, np.inf]}), "labels must be finite, got inf by 'x'"),
+        (
+            lambda: Annotations.long([0, 1], "ab", ["a", -np.inf]),
+            "labels must be finite, got -inf by 'b'",
+        ),
         (lambda: Annotations.wide({"x": [None]}), "annotations must hold labels, got none"),
         (lambda: Annotations.wide(np.zeros(3)), "annotations must be rows by people, got an array"),
         (lambda: Annotations.wide(np.zeros((3, 2)), ["x"]), "names must name each of 2 columns"),
@@ -122,6 +128,27 @@ def test_same_label_twice_is_one():
 def test_bad_input_is_told(make, words):
     with pytest.raises(InvalidInput, match=words):
         make()
+
+
+def test_whole_numbers_of_python_and_numpy_are_of_one_kind():
+    found = Annotations.long([0, np.int64(1)], ["x", "x"], [1, np.int64(0)])
+    assert found.value.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ([0, 1, 2, 999], "got 999 by 'x', X has 3 rows, counted from 0. Drop such entries, or"),
+        ([0, 1, 2, 10**15], f"got {10**15} by 'x', X has 3 rows"),
+        ([0, 1, 2, 3], "X must have a row for each that was labelled, got 3 rows for 4"),
+        ([0, 1], "X must have a row for each that was labelled, got 3 rows for 2"),
+        ([0, 2], "every row must have a label, got 1 of 3 without one, the first is 1. Drop"),
+    ],
+)
+def test_rows_that_are_counted_are_told_where_x_is_known(ids, words):
+    said = Annotations.long(ids, ["x"] * len(ids), ["a"] * len(ids))
+    with pytest.raises(InvalidInput, match=words):
+        said.check_rows(3)
 
 
 def test_label_of_one_person_alone_is_refused_unless_it_is_named():

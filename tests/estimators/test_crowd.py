@@ -240,10 +240,36 @@ def test_what_does_not_go_together_is_told(data, settings, options, words):
         quick(**settings).fit(x, Annotations.wide(table), **options)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model, x, said: model.certify(x, said),
+        lambda model, x, said: RobustClassifier(learner="network").partial_fit(x, said),
+        lambda model, x, said: RobustRegressor().partial_fit(x, said),
+        lambda model, x, said: model.partial_fit(x, said),
+        lambda model, x, said: model.score(x, said),
+        lambda model, x, said: model.find_outliers(x, said),
+        lambda model, x, said: model.influence(x, said),
+    ],
+)
+def test_what_takes_one_target_a_row_says_so_of_annotations(data, fitted, use):
+    x, _, table = data
+    words = r"y must hold one target for each row here, got <Annotations: .*consensus_ of that fit"
+    with pytest.raises(InvalidInput, match=words):
+        use(fitted, x, Annotations.wide(table))
+
+
 def test_rows_must_be_as_many_as_were_labelled(data):
     x, _, table = data
     with pytest.raises(InvalidInput, match="X must have a row for each that was labelled, got 239"):
         quick().fit(x[1:], Annotations.wide(table))
+
+
+def test_a_row_beyond_the_table_is_named(data):
+    x, y, _ = data
+    said = Annotations.long([*range(240), 999], ["ann"] * 241, [*y, "c0"])
+    with pytest.raises(InvalidInput, match="row must name rows of the table, got 999 by 'ann'"):
+        quick().fit(x, said)
 
 
 def test_label_of_one_person_is_told(data):

@@ -195,7 +195,9 @@ def test_refusals_come_before_any_fit_and_say_what_to_do(rows, monkeypatch):
     with pytest.raises(InvalidInput, match=r"t must be below 1.*no upper limit.*error rate"):
         estimator(t=1.0).certify(*rows, risk="log_t")
     for confidence in (0.0, 1.0, 95):
-        with pytest.raises(InvalidInput, match=r"confidence must lie.*0\.95 is usual"):
+        with pytest.raises(
+            InvalidInput, match=r"confidence must lie between 0 and 1, got .*0\.95 is usual"
+        ):
             estimator().certify(*rows, confidence=confidence)
     for fraction in (0.0, 1.0):
         with pytest.raises(InvalidInput, match=r"rows that the prior has seen.*try 0\.5"):

@@ -256,6 +256,26 @@ def test_what_is_no_choice_and_what_is_no_start():
             fit(NET, X, Y, Criterion(1, 0.5), key=KEY, posterior=Particles(2), start=start)
 
 
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        (Particles(5), r"shape \(5, 44\) for this model, got \(5, 26\)"),
+        (Mixture(5), r"shape \(5, 44\) for this model, got \(5, 26\)"),
+        (Rank1(5), r"shape \(3, 7\) for this model, got \(3, 4\)"),
+    ],
+)
+def test_a_start_of_another_network_is_told(family, words):
+    small = family.init(KEY, Model(mlp((3, 4, 2)), Categorical(2)))
+    with pytest.raises(InvalidInput, match=f"start must have an array of {words}. Give the"):
+        fit(NET, X, Y, Criterion(5, 0.5), key=0, posterior=family, start=small)
+
+
+def test_a_start_of_more_maps_is_told():
+    deep = Rank1(2).init(KEY, Model(mlp((3, 7, 2, 2)), Categorical(2)))
+    with pytest.raises(InvalidInput, match="start must have an array of shape"):
+        fit(NET, X, Y, Criterion(2, 0.5), key=0, posterior=Rank1(2), start=deep)
+
+
 def test_weights_of_a_mode_are_its_own():
     rng = np.random.default_rng(3)
     x = rng.normal(size=(60, 2))

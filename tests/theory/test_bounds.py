@@ -209,7 +209,9 @@ def test_refusals_say_what_to_do():
     with pytest.raises(InvalidInput, match=r"t must be below 1.*no upper limit.*error rate"):
         log_t_span(1.0)
     for confidence in (0, 1, 1.5, -0.1):
-        with pytest.raises(InvalidInput, match=r"confidence must lie .* 0\.95 is usual"):
+        with pytest.raises(
+            InvalidInput, match=r"confidence must lie between 0 and 1, got .* 0\.95 is usual"
+        ):
             pac_bayes(0.1, 1.0, 100, confidence=confidence)
     with pytest.raises(InvalidInput, match=r"risk must lie between 0 and 1, got .* 1.4"):
         pac_bayes(1.4, 1.0, 100)

@@ -17,7 +17,7 @@ from mtbayes.learners.cloud import Cloud
 from mtbayes.likelihoods import Categorical
 from mtbayes.models import CustomModel, Model
 from mtbayes.networks import Conv, Dense, Flatten, MaxPool, Stack, mlp
-from mtbayes.posteriors import Mixture, Particles, mean_field, prior
+from mtbayes.posteriors import Mixture, Particles, Rank1, mean_field, prior
 from mtbayes.posteriors.mixture import MixtureState
 from mtbayes.rivals import BetaDivergence
 from mtbayes.theory import curvature as curvature_module
@@ -310,5 +310,9 @@ def test_bad_rows_and_parts_are_named():
         influence(TOY, X, X, BetaDivergence(1.5), state)
     with pytest.raises(InvalidInput, match=r"state must hold means of shape \(2, 1\)"):
         influence(TOY, X, X, Criterion(2, 1.0), state, posterior=Mixture(2))
+    with pytest.raises(InvalidInput, match="posterior must be Mixture or Particles, got Rank1"):
+        influence(TOY, X, X, Criterion(3, 1.0), state, posterior=Rank1(3))
+    with pytest.raises(InvalidInput, match="key must be a whole number or one JAX key, got 'a'"):
+        influence(TOY, X, X, Criterion(1, 1.0), state, key="a")
     with pytest.raises(InvalidInput, match="finite gradient"):
         found.on(lambda phi: jnp.sqrt(phi))

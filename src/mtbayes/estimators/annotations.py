@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,7 @@ class Annotations:
         """From the row, the person and the label of each entry, [K] each.
 
         index: names of the rows of X, in their order, such as `frame.index`; without it rows are
-            counted from 0
+            counted from 0, and `fit` checks that each is there
         classes: all labels there are, where one may be used by one person alone
         """
         ids, people, values = (_listed(v) for v in (row, annotator, label))
@@ -93,6 +94,7 @@ class Annotations:
                 f"{ids[nobody]!r}. Name the person, or drop such entries."
             )
         known = _places(ids, index)
+        rows = len(known) if index is not None else 1 + max(ids, default=-1)
         told = list(dict.fromkeys(people))
         who_of = {name: j for j, name in enumerate(told)}
         seen: dict[tuple[int, int], Any] = {}
@@ -100,10 +102,7 @@ class Annotations:
             if _gap(value):
                 continue
             if name not in known:
-                raise InvalidInput(
-                    f"row must name rows of the table, got {name!r} by {person!r}, which is none "
-                    "of them. Drop such entries, or give the names of the rows as index=."
-                )
+                raise _stray(name, person, "which is none of them")
             key = known[name], who_of[person]
             if key in seen and seen[key] != value:
                 raise InvalidInput(
@@ -116,7 +115,8 @@ class Annotations:
         values = [seen[pair] for pair in pairs]
         back = {place: name for name, place in known.items()}
         row_of, who = zip(*pairs, strict=True) if pairs else ((), ())
-        return cls._of(row_of, who, values, len(known), told, classes, lambda i: back[i])
+        called = None if index is None else back.__getitem__
+        return cls._of(row_of, who, values, rows, told, classes, called)
 
     @classmethod
     def _of(
@@ -127,23 +127,31 @@ class Annotations:
         rows: int,
         names: list[Any],
         classes: Any,
-        called: Any,
+        called: Callable[[int], Any] | None,
     ) -> Annotations:
-        """Checked; called: what a user calls a row."""
+        """Checked; called: what a user calls a row, None where only `fit` knows all rows."""
         if not value:
             raise InvalidInput("annotations must hold labels, got none. Look how they were made.")
+        _check_finite(value, who, names)
         row_of, who_of = np.asarray(row, int), np.asarray(who, int)
         _check_people(np.bincount(who_of, minlength=len(names)), names)
-        counts = np.bincount(row_of, minlength=rows)
-        if (counts == 0).any():
-            empty = np.flatnonzero(counts == 0)
-            raise InvalidInput(
-                f"every row must have a label, got {len(empty)} of {rows} without one, the first "
-                f"is {called(int(empty[0]))!r}. Drop them from X too; next_labels(budget, X) takes "
-                "rows without labels."
-            )
+        if called is not None:
+            _check_rows(row_of, rows, called)
         found = cls(row_of, who_of, _array(value), rows, np.array(names, object))
         return found if classes is None else found.of_classes(classes)
+
+    def check_rows(self, count: int) -> None:
+        """Refuse labels of other rows than the `count` of X, and rows of X without a label."""
+        beyond = np.flatnonzero(self.row >= count)
+        if len(beyond) and len(np.unique(self.row)) < self.rows:  # not one after the other
+            name, person = int(self.row[beyond[0]]), self.names[self.who[beyond[0]]]
+            raise _stray(name, person, f"X has {count} rows, counted from 0")
+        if self.rows != count:
+            raise InvalidInput(
+                f"X must have a row for each that was labelled, got {count} rows for {self.rows}. "
+                "Annotations.long takes the names of all rows as index=."
+            )
+        _check_rows(self.row, count, int)
 
     def of_classes(self, classes: Any) -> Annotations:
         """The same with all labels named that there are."""
@@ -213,9 +221,10 @@ def _listed(values: Any) -> list[Any]:
     """Plain Python values of a column of any library."""
     for method in ("to_pylist", "tolist", "to_list"):
         if hasattr(values, method):
-            found: list[Any] = getattr(values, method)()
-            return found
-    return list(values) if isinstance(values, Iterable) else [values]
+            values = getattr(values, method)()
+            break
+    listed = list(values) if isinstance(values, Iterable) else [values]
+    return [v.item() if isinstance(v, np.generic) else v for v in listed]
 
 
 def _gap(value: Any) -> bool:
@@ -240,14 +249,14 @@ def _array(values: Sequence[Any]) -> Array:
 def _places(ids: list[Any], index: Any) -> dict[Any, int]:
     """Where each row is, by its name."""
     if index is None:
-        whole = [v for v in ids if isinstance(v, (int, np.integer)) and v >= 0]
+        whole = [v for v in ids if isinstance(v, int) and 0 <= v < 2**63]
         if len(whole) != len(ids):
             strange = next(v for v in ids if v not in set(whole))
             raise InvalidInput(
                 f"row must count rows from 0 where no index is given, got {strange!r}. Give the "
                 "names of the rows of X, in their order, as index=."
             )
-        return {i: i for i in range(max(ids, default=-1) + 1)}
+        return {i: i for i in ids}
     listed = _listed(index)
     places = {name: i for i, name in enumerate(listed)}
     if len(places) != len(listed):
@@ -256,6 +265,32 @@ def _places(ids: list[Any], index: Any) -> dict[Any, int]:
             f"index must name each row once, got {twice!r} twice. Use a column whose values differ."
         )
     return places
+
+
+def _stray(name: Any, person: Any, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"row must name rows of the table, got {name!r} by {person!r}, {why}. Drop such entries, "
+        "or give the names of the rows as index=."
+    )
+
+
+def _check_finite(values: Sequence[Any], who: Sequence[int], names: list[Any]) -> None:
+    for value, j in zip(values, who, strict=True):
+        if isinstance(value, float) and math.isinf(value):
+            raise InvalidInput(
+                f"labels must be finite, got {value} by {names[j]!r}. Put None where a person gave "
+                "no label."
+            )
+
+
+def _check_rows(row: Array, rows: int, called: Callable[[int], Any]) -> None:
+    empty = np.flatnonzero(np.bincount(row, minlength=rows) == 0)
+    if len(empty):
+        raise InvalidInput(
+            f"every row must have a label, got {len(empty)} of {rows} without one, the first is "
+            f"{called(int(empty[0]))!r}. Drop them from X too; next_labels(budget, X) takes rows "
+            "without labels."
+        )
 
 
 def _check_people(counts: Array, names: list[Any]) -> None:

@@ -252,6 +252,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted."""
         inputs.refuse_masks(y=y, sample_weight=sample_weight)
+        inputs.refuse_annotations(y)
         if not is_streamed(X):
             return float(super().score(X, y, sample_weight))
         right = total = 0.0

@@ -36,11 +36,7 @@ class Crowded:
         """Learn from what several people said; of one, as from any y."""
         rows = self.checked(x, reset=True)
         numbers = as_numbers(rows)
-        if len(numbers) != y.rows:
-            raise InvalidInput(
-                f"X must have a row for each that was labelled, got {len(numbers)} rows for "
-                f"{y.rows}. Annotations.long takes the names of all rows as index=."
-            )
+        y.check_rows(len(numbers))
         self._check_annotations(y)
         start = self._crowd.first(numbers, y, self._seed())
         target = start.target

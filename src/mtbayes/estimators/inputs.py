@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mtbayes import _check
 from mtbayes.errors import InvalidInput
+from mtbayes.estimators.annotations import Annotations
 from mtbayes.learners.frame import Frame
 from mtbayes.types import Array, BoolArray, FloatArray, Rows
 
@@ -32,6 +33,15 @@ def refuse_name(y: Any) -> None:
         raise InvalidInput(
             f"y must hold the targets themselves where X is in memory, got {y!r}. Take that column "
             "out of X and give it as y; names are for data sets on disk."
+        )
+
+
+def refuse_annotations(y: Any) -> None:
+    """Refuse what several people said where one target for each row is wanted."""
+    if isinstance(y, Annotations):
+        raise InvalidInput(
+            f"y must hold one target for each row here, got {y!r}, which `fit` alone takes. Fit "
+            "them first, and give the consensus_ of that fit in their place."
         )
 
 

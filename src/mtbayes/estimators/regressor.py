@@ -132,7 +132,6 @@ class RobustRegressor(RegressorMixin, Supervised):
                 f"y must hold numbers, got {y.value[0].item()!r} by {y.names[y.who[0]]!r}. Use "
                 "RobustClassifier for labels."
             )
-        _check.finite("y", y.value, "Drop such ratings first.")
 
     def _of_new(self, x: Any) -> FloatArray:
         mean, std = self.predict(x, return_std=True)
@@ -218,6 +217,7 @@ class RobustRegressor(RegressorMixin, Supervised):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R²: the share of the targets' variance that the predicted means explain."""
         inputs.refuse_masks(y=y, sample_weight=sample_weight)
+        inputs.refuse_annotations(y)
         if not is_streamed(X):
             return float(super().score(X, y, sample_weight))
         sums = np.zeros(4)

@@ -320,6 +320,7 @@ class Supervised(Crowded, TriesLearners):
         """X, or X and y, by scikit-learn's rules; images get an axis for their channels."""
         if targets:
             inputs.refuse_name(targets[0])
+            inputs.refuse_annotations(targets[0])
             options["y"] = targets[0]
         images = self._takes_images()
         own = None if isinstance(self.learner, str) else frames.own(x)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.models import LogLik
-from mtbayes.posteriors import Posterior, Prior
+from mtbayes.posteriors import Posterior, Prior, Rank1
+from mtbayes.types import Array
 
 
 def checked_rows(
@@ -57,13 +61,9 @@ def _numbers(name: str, values: Any) -> Any:
 
 def check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
     """Each part is what it is said to be."""
-    for name, value, method, remedy in (
-        ("model", model, "log_lik", "Build it with Model(network, likelihood)."),
-        ("criterion", criterion, "rows", "Try Criterion(m=10, t=0.5)."),
-        ("posterior", posterior, "divergence", "Try mean_field(), with its brackets."),
-    ):
-        if isinstance(value, type) or not hasattr(value, method):
-            raise InvalidInput(f"{name} must have a method {method}, got {value!r}. {remedy}")
+    _check_part("model", model, "log_lik", "Build it with Model(network, likelihood).")
+    _check_criterion(criterion)
+    _check_part("posterior", posterior, "divergence", "Try mean_field(), with its brackets.")
     if not isinstance(prior, Prior):
         raise InvalidInput(f"prior must come from prior(mean, std), got {prior!r}.")
     for name, value in prior._asdict().items():
@@ -73,6 +73,40 @@ def check_parts(model: Any, criterion: Any, posterior: Any, prior: Any) -> None:
                 f"prior {name} must be one number or one for each of the {model.size} parameters, "
                 f"got shape {np.shape(value)}."
             )
+
+
+def _check_part(name: str, value: Any, method: str, remedy: str) -> None:
+    if isinstance(value, type) or not hasattr(value, method):
+        raise InvalidInput(f"{name} must have a method {method}, got {value!r}. {remedy}")
+
+
+def _check_criterion(value: Any) -> None:
+    _check_part("criterion", value, "rows", "Try Criterion(m=10, t=0.5).")
+
+
+def listed_criteria(criteria: Any) -> list[Objective]:
+    """Criteria of several fits, each what it is said to be."""
+    found = _listed("criteria", criteria, "Try [Criterion(m=10, t=t) for t in (1.0, 0.5)].")
+    for criterion in found:
+        _check_criterion(criterion)
+    return found
+
+
+def listed_keys(keys: Any) -> list[Array]:
+    """JAX keys of several fits, from themselves or from whole numbers."""
+    found = _listed("keys", keys, "Try keys=[0, 1, 2], or jax.random.split(key, 3).")
+    return [draws.key(key, "each of keys") for key in found]
+
+
+def _listed(name: str, values: Any, remedy: str) -> list[Any]:
+    """Entries, of which there is at least one."""
+    try:
+        found = list(values)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a list, got {values!r}. {remedy}") from None
+    if not found:
+        raise InvalidInput(f"{name} must hold at least one entry, got none. {remedy}")
+    return found
 
 
 def check_groups(criterion: Objective, posterior: Posterior) -> None:
@@ -86,8 +120,8 @@ def check_groups(criterion: Objective, posterior: Posterior) -> None:
         )
 
 
-def check_start(start: Any, posterior: Posterior) -> None:
-    """A state to start from is one of the posterior's."""
+def check_start(start: Any, posterior: Posterior, model: LogLik) -> None:
+    """A state to start from is one of the posterior's, for this model."""
     if start is None:
         return
     k = getattr(start, "components", "no")
@@ -95,4 +129,26 @@ def check_start(start: Any, posterior: Posterior) -> None:
         raise InvalidInput(
             f"start must be a state of {posterior!r}, got {type(start).__name__} with {k} "
             "components. Give the `Solution.state` of a fit with this posterior."
+        )
+    states = start, posterior.init(draws.key(0), model)
+    shapes, wanted = (list(map(np.shape, jax.tree.leaves(state))) for state in states)
+    if shapes != wanted:
+        got, rule = next((g, w) for g, w in zip_longest(shapes, wanted) if g != w)
+        raise InvalidInput(
+            f"start must have an array of shape {rule} for this model, got {got}. Give the "
+            "`Solution.state` of a fit of this model."
+        )
+
+
+def check_means(state: Any, posterior: Posterior, model: LogLik) -> None:
+    """A state has a mean for each component and parameter, as that of shared weights has not."""
+    if isinstance(posterior, Rank1):
+        raise InvalidInput(
+            f"posterior must be Mixture or Particles, got {posterior!r}. Fit with one of them."
+        )
+    held, wanted = np.shape(getattr(state, "mean", ())), (posterior.components, model.size)
+    if held != wanted:
+        raise InvalidInput(
+            f"state must hold means of shape {wanted} for this model and {posterior!r}, got "
+            f"{held or type(state).__name__}. Give `Solution.state`."
         )

@@ -26,7 +26,7 @@ from mtbayes.solve.checkpoint import Checkpoint, describe
 from mtbayes.solve.checks import checked_rows
 from mtbayes.solve.devices import agreed, check_split, together
 from mtbayes.solve.feed import feed_of
-from mtbayes.solve.problem import Problem, as_key
+from mtbayes.solve.problem import Problem
 from mtbayes.solve.program import Hyper, Settings, State, Terms, begun, divergence, row_losses
 from mtbayes.types import Array, Rows, Solution, Status
 
@@ -37,7 +37,7 @@ def fit(
     y: Any,
     criterion: Objective,
     *,
-    key: Array,
+    key: Array | int,
     posterior: Posterior | None = None,
     prior: Prior | None = None,
     weight: Any = None,
@@ -60,7 +60,7 @@ def fit(
         with y and weight the names of columns; a `numpy.memmap`; or a `Stream` (docs/scale.md)
     criterion: `Criterion(m, t, beta, t_p)` or a rival's
     key: a JAX key, or an int; the same key gives the same result
-    posterior: `mean_field()` by default, or a Mixture or Particles
+    posterior: `mean_field()` by default, or a Mixture, Particles or Rank1
     prior: `prior(mean, std)`, N(0, 1) by default
     weight: [n], how often each row counts
     optimiser: any optax transformation, with its own rate; by default Adam
@@ -122,7 +122,7 @@ class Training:
 
     def __init__(self, problem: Problem, key: Any) -> None:
         criterion = problem.criterion
-        keys = [draws.child(as_key(key), i) for i in range(4)]
+        keys = [draws.child(key, i) for i in range(4)]
         self.problem, self.member_key, self.held_out_key = problem, keys[1], keys[3]
         seed = np.asarray(jax.random.key_data(keys[2])).tolist() if problem.shuffle else None
         self.feed = feed_of(problem, seed)

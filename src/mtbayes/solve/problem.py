@@ -12,7 +12,6 @@ import optax
 
 from mtbayes import _check
 from mtbayes.criteria import Objective
-from mtbayes.maths import draws
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
@@ -105,9 +104,4 @@ class Problem:
         _check.count(self.batch_size, "batch_size", "128 is the default.")
         _check.positive(self.learning_rate, "learning_rate", "0.01 is the default.")
         check_groups(self.criterion, self.posterior)
-        check_start(self.start, self.posterior)
-
-
-def as_key(key: Any) -> Array:
-    """A JAX key, from itself or from an int."""
-    return draws.key(key) if isinstance(key, int) else key
+        check_start(self.start, self.posterior, self.model)

@@ -17,6 +17,7 @@ from mtbayes.data.sources import is_streamed
 from mtbayes.errors import InvalidInput
 from mtbayes.maths import draws
 from mtbayes.models import LogLik
+from mtbayes.solve.checks import listed_criteria, listed_keys
 from mtbayes.solve.gradient import Training, finished, fit
 from mtbayes.solve.problem import Held, Problem
 from mtbayes.solve.program import Settings, chunk
@@ -25,6 +26,7 @@ from mtbayes.types import Array, Rows, Solution
 # Fits that run side by side: enough to fill the machine on small networks, bounded in memory.
 _WIDTH = 12
 _OPTIONS = ["posterior", "prior", "weight", "optimiser", "learning_rate", "epochs", "batch_size"]
+_ALSO_ALONG = ["shuffle", "mesh", "held_out", "patience", "callback"]  # a path: its fits are calls
 
 
 def sweep(
@@ -33,14 +35,14 @@ def sweep(
     y: Any,
     criteria: Sequence[Objective],
     *,
-    keys: Array | Sequence[Array],
+    keys: Array | Sequence[Array | int],
     width: int = _WIDTH,
     **options: Any,
 ) -> list[list[Solution]]:
     """`fit` for every criterion and every key, compiled once: result[i][j] for criterion i, key j.
 
     criteria: alike but for the numbers that a program takes as values, t and beta
-    keys: one JAX key for each seed
+    keys: one JAX key, or an int, for each seed
     width: fits held in memory at a time
     options: posterior, prior, weight, optimiser, learning_rate, epochs and batch_size, as for `fit`
 
@@ -59,8 +61,7 @@ def sweep(
     _check.count(width, "width", "It bounds memory; 12 is the default.")
     for name in options:
         _check.known("option", name, _OPTIONS)
-    if not criteria or len(keys) == 0:
-        raise InvalidInput("criteria and keys must hold at least one entry each, got none.")
+    criteria, seeds = listed_criteria(criteria), listed_keys(keys)
     if len({c.template() for c in criteria}) > 1:
         raise InvalidInput(
             "criteria must differ in t and beta alone, so that one program serves all, got "
@@ -71,12 +72,12 @@ def sweep(
     rows = Rows(Held.of(model, x, y), None, options.pop("weight", None))
     given = {name: value for name, value in options.items() if value is not None}
     problem = Problem(model, criteria[0], rows, **given)
-    pairs = [(c, key) for c in criteria for key in keys]
+    pairs = [(c, key) for c in criteria for key in seeds]
     solutions: list[Solution] = []
     for begin in range(0, len(pairs), width):
         group = pairs[begin : begin + width]
         solutions += _side_by_side([Training(replace(problem, criterion=c), k) for c, k in group])
-    return [solutions[i : i + len(keys)] for i in range(0, len(solutions), len(keys))]
+    return [solutions[i : i + len(seeds)] for i in range(0, len(solutions), len(seeds))]
 
 
 def _side_by_side(group: list[Training]) -> list[Solution]:
@@ -124,7 +125,7 @@ def path(
     y: Any,
     criteria: Sequence[Objective],
     *,
-    key: Array,
+    key: Array | int,
     epochs: int = 20,
     share: float = 0.2,
     **options: Any,
@@ -132,6 +133,7 @@ def path(
     """`fit` along a path of criteria, each starting from the one before.
 
     criteria: usually t from 1 downwards
+    key: a JAX key, or an int
     epochs: of the first; each later one takes `share` of them, so that eleven cost three fits
     options: as for `fit`, without start and checkpoint
 
@@ -146,8 +148,10 @@ def path(
     [20, 4, 4]
     """
     _check.fraction(share, "share", "0.2 makes a path of 11 cost 3 fits.")
+    for name in options:
+        _check.known("option", name, [*_OPTIONS, *_ALSO_ALONG])
     solutions: list[Solution] = []
-    for i, criterion in enumerate(criteria):
+    for i, criterion in enumerate(listed_criteria(criteria)):
         start = solutions[-1].state if solutions else None
         length = epochs if i == 0 else max(1, round(share * epochs))
         solutions.append(

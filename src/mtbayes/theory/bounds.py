@@ -341,11 +341,7 @@ def _log_confidence(delta: float, order: float | None, tried: int = 1) -> float:
 
 def checked_confidence(value: Any) -> float:
     """A number between 0 and 1, neither of both."""
-    remedy = "0.95 is usual; 1 would need infinitely many rows."
-    number = _check.fraction(value, "confidence", remedy)
-    if number in (0.0, 1.0):
-        raise InvalidInput(f"confidence must lie between 0 and 1, got {value!r}. {remedy}")
-    return number
+    return _check.between(value, "confidence", "0.95 is usual; 1 would need infinitely many rows.")
 
 
 def _share(epsilon: Any) -> float:

@@ -31,12 +31,13 @@ from scipy.optimize import minimize
 from mtbayes import _check
 from mtbayes.criteria import Criterion
 from mtbayes.errors import InvalidInput
+from mtbayes.maths import draws
 from mtbayes.members import Points
 from mtbayes.models import LogLik
 from mtbayes.posteriors import Posterior, Prior, grouped, mean_field, members_of
 from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.progress import Callback, Progress, silent
-from mtbayes.solve.checks import checked_rows
+from mtbayes.solve.checks import check_means, checked_rows
 from mtbayes.theory.curvature import Curvature, Programs, Solver
 from mtbayes.types import Array, FloatArray, Rows, Status
 
@@ -309,7 +310,7 @@ def influence(
     """The influence of rows on what `fit(model, x, y, criterion, ...)` found.
 
     state: `Solution.state`; the other arguments as given to `fit`
-    key: of the members that make J a function without noise
+    key: a JAX key, or an int, of the members that make J a function without noise
     members: how many, at least; rounded up to whole groups of m
 
     A fit by stochastic gradients is near the minimum of J, not at it, and J by other members is
@@ -342,16 +343,10 @@ def influence(
     weights = _check.row_weights(weight, len(x))
     size = members_of(criterion, posterior)
     members = size * -(-_check.count(members, "members", "100 is the default.") // size)
-    held = np.shape(getattr(state, "mean", ()))
-    if held != (posterior.components, model.size):
-        raise InvalidInput(
-            f"state must hold means of shape {(posterior.components, model.size)} for this model "
-            f"and {posterior!r}, got {held or type(state).__name__}. Give `Solution.state`."
-        )
-    key = jax.random.key(key) if isinstance(key, int) else key
+    check_means(state, posterior, model)
     strength = criterion.regulariser_weight(float(weights.sum()))
     return Influence(
-        partial(_log_density, model, posterior, criterion, members, key),
+        partial(_log_density, model, posterior, criterion, members, draws.key(key)),
         lambda phi: strength * posterior.divergence(phi, prior, criterion.t_p),
         state,
         x,
