@@ -66,14 +66,15 @@ def labels_by_temperature(
     """Log probabilities of good labels and of wrong ones, [2, n], by log temperature."""
     log_probs = np.asarray(predictive.log_probs, float)
     given_at = given_by_temperature(log_probs, y)
+    mistaken = None if confusion is None else confusion.T[y]
 
     def logs_at(log_temperature: float) -> FloatArray:
         temperature = float(np.exp(log_temperature))
         good = given_at(temperature)
-        if confusion is None:
+        if mistaken is None:
             wrong = (1 - good) / (log_probs.shape[1] - 1)
         else:
-            wrong = np.sum(tempered(log_probs, temperature) * confusion[:, y].T, axis=1)
+            wrong = np.einsum("ik,ik->i", tempered(log_probs, temperature), mistaken)
         return np.log(np.stack([good, untrusted(predictive, wrong)]) + TINY)
 
     return logs_at
