@@ -260,6 +260,12 @@ def test_trees_need_all_rows_at_once(dirty):
         RobustClassifier(learner="trees").partial_fit(dirty[0], dirty[2].data)
 
 
+@pytest.mark.parametrize("learner", ["trees", LogisticRegression()])
+def test_no_warm_start_without_a_posterior(learner, dirty):
+    with pytest.raises(InvalidInput, match=r"warm_start must be False .* got True with learner="):
+        RobustClassifier(learner=learner, warm_start=True).fit(dirty[0], dirty[2].data)
+
+
 def test_rows_of_the_fit_and_new_ones_are_judged_together(pooled, dirty, tmp_path):
     x, y, given = dirty
     pooled.save(tmp_path / "model.mtb")

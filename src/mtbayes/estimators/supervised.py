@@ -344,6 +344,11 @@ class Supervised(Crowded, TriesLearners):
                 )
         else:
             check_wrapped(self.learner, classes=is_classifier(self))
+        if self.warm_start and (not isinstance(self.learner, str) or self.learner == "trees"):
+            raise InvalidInput(
+                f"warm_start must be False for a learner without a posterior, got True with "
+                f"learner={self.learner!r}. Set learner='network' to start from the fit before."
+            )
         _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
         _check.count(self.modes, "modes", "10 is the default.")
         if isinstance(self.network, str):
