@@ -22,6 +22,14 @@ from mtbayes.types import Array, FloatArray, Rows
 
 _BLUR = 0.01  # of what an estimator says, the shares of the classes: no class is impossible
 
+_CODED = "Put a step before it, such as OneHotEncoder(handle_unknown='ignore') in make_pipeline"
+# By the words of scikit-learn that they answer.
+_REMEDIES = {
+    "Sparse data": "Set sparse_output=False in OneHotEncoder, or sparse_threshold=0 in "
+    "ColumnTransformer",
+    "NaN": "Put SimpleImputer() before it in make_pipeline",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Wrapped:
@@ -169,13 +177,14 @@ def _told(name: str, x: Array) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, ArithmeticError) as error:
-        if not isinstance(x, Frame):
+        whole = str(error)
+        remedies = [remedy for words, remedy in _REMEDIES.items() if words in whole]
+        if not (remedies or isinstance(x, Frame)):
             raise
-        said = " ".join(str(error).split())[:200].rstrip(".")
+        said = " ".join(whole.split())[:200].rstrip(".")
         raise InvalidInput(
             f"learner must take the columns of X as they are, and values that it has not seen, got "
-            f"{name}, which says: {said}. Put a step before it, such as "
-            "OneHotEncoder(handle_unknown='ignore') in make_pipeline, or leave learner to 'auto', "
+            f"{name}, which says: {said}. {[*remedies, _CODED][0]}, or leave learner to 'auto', "
             "which codes columns by itself."
         ) from error
 
