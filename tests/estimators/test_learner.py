@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.datasets import load_iris, load_wine
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestRegressor,
+    VotingClassifier,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -17,6 +23,10 @@ from mtbayes.data.contamination import flip_labels, replace_targets
 from mtbayes.estimators import tries
 
 NAMES = {"network", "linear", "extra trees", "boosting"}
+
+
+def vote(*estimators):
+    return VotingClassifier([(str(i), each) for i, each in enumerate(estimators)], voting="soft")
 
 
 @pytest.fixture(scope="module")
@@ -167,8 +177,10 @@ def test_numbers(pooled_numbers, numbers, tmp_path):
             OneHotEncoder(handle_unknown="ignore", sparse_output=False),
             HistGradientBoostingClassifier(max_iter=20),
         ),
+        make_pipeline(StandardScaler(), vote(LogisticRegression(), GaussianNB())),
+        make_pipeline(StandardScaler(), GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]})),
     ],
-    ids=["logistic", "scaled", "one-hot"],
+    ids=["logistic", "scaled", "one-hot", "vote", "search"],
 )
 def test_a_users_own_estimator(estimator, tmp_path):
     x, y = load_iris(return_X_y=True)
@@ -201,6 +213,9 @@ def test_a_users_own_regressor(numbers):
         (KNeighborsClassifier(), "sample_weight"),
         (Perceptron(), "predict_proba"),
         (make_pipeline(StandardScaler(), KNeighborsClassifier()), "sample_weight"),
+        (GridSearchCV(KNeighborsClassifier(), {}), "hand it on to estimators that all do"),
+        (GridSearchCV(make_pipeline(LogisticRegression()), {}), "a pipeline around it"),
+        (vote(LogisticRegression(), KNeighborsClassifier()), "sample_weight"),
     ],
 )
 def test_learners_that_cannot_be(learner, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -164,11 +165,28 @@ def check_wrapped(estimator: Any, *, classes: bool) -> None:
             f"learner must have predict_proba, got {name}. Wrap it in CalibratedClassifierCV, or "
             "use LogisticRegression()."
         )
-    if not has_fit_parameter(last, "sample_weight"):
+    if not _takes_weights(last):
         raise InvalidInput(
-            f"learner must take sample_weight in fit, got {type(last).__name__}. Weights are how "
-            "wrong rows lose their pull; use learner='auto' or an estimator that takes them."
+            f"learner must name sample_weight among the arguments of fit, or hand it on to "
+            f"estimators that all do, got {type(last).__name__}. Weights are how wrong rows lose "
+            "their pull; use learner='auto' or an estimator that takes them, with a pipeline "
+            "around it and not inside."
         )
+
+
+def _takes_weights(estimator: Any) -> bool:
+    """Whether fit names sample_weight, or hands what it does not name to estimators that do."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return True
+    kinds = [each.kind for each in signature(estimator.fit).parameters.values()]
+    if Parameter.VAR_KEYWORD not in kinds or _is_pipeline(estimator):
+        return False
+    inner = [e for e in estimator.get_params().values() if hasattr(e, "fit") and _has_targets(e)]
+    return bool(inner) and all(map(_takes_weights, inner))
+
+
+def _has_targets(estimator: Any) -> bool:
+    return bool(is_classifier(estimator) or is_regressor(estimator))
 
 
 @contextmanager
