@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -227,6 +228,48 @@ def test_learners_that_cannot_be(learner, message):
 def test_a_classifier_is_no_regressor(numbers):
     with pytest.raises(InvalidInput, match="must be a regressor"):
         RobustRegressor(learner=LogisticRegression()).fit(*numbers[:2])
+
+
+class Says(ClassifierMixin, BaseEstimator):
+    """Says one thing of every row."""
+
+    def __init__(self, row):
+        self.row = row
+
+    def fit(self, x, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, x):
+        return np.array([self.row] * len(x))
+
+
+class SaysNumber(RegressorMixin, Says):
+    def predict(self, x):
+        return self.predict_proba(x)
+
+
+@pytest.mark.parametrize(
+    ("row", "got"),
+    [
+        ([np.nan] * 3, r"\[nan nan nan\]"),
+        ([5.0] * 3, r"\[5. 5. 5.\]"),
+        ([-1.0, 1.0, 1.0], r"\[-1.  1.  1.\]"),
+        ([0.5] * 2, r"shape \(30, 2\)"),
+    ],
+)
+def test_what_a_users_own_says_must_be_probabilities(row, got):
+    x, y = load_iris(return_X_y=True)
+    rule = r"learner must return probabilities .* of shape \(30, 3\) from predict_proba, got "
+    with pytest.raises(InvalidInput, match=f"{rule}{got} from Says. Mend"):
+        RobustClassifier(learner=Says(row)).fit(x, y)
+
+
+@pytest.mark.parametrize(("row", "got"), [(np.nan, "nan"), ([1.0, 2.0], r"shape \(80, 2\)")])
+def test_what_a_users_own_says_must_be_numbers(row, got, numbers):
+    rule = r"learner must return finite numbers of shape \(80,\) from predict, got "
+    with pytest.raises(InvalidInput, match=f"{rule}{got} from SaysNumber. Mend"):
+        RobustRegressor(learner=SaysNumber(row)).fit(*numbers[:2])
 
 
 def test_one_class_in_all_folds_but_one():

@@ -22,6 +22,7 @@ from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
 
 _BLUR = 0.01  # of what an estimator says, the shares of the classes: no class is impossible
+_SLIP = 1e-3  # by which probabilities may miss their sum, as in single precision
 
 _CODED = "Put a step before it, such as OneHotEncoder(handle_unknown='ignore') in make_pipeline"
 # By the words of scikit-learn that they answer.
@@ -122,10 +123,12 @@ class Wrapped:
     def _answer(self, fit: Any, x: Array, shares: FloatArray) -> FloatArray:
         """Probabilities of all classes [n, C], or numbers [n]."""
         with _told(self.name, x):
-            if not self.classes:
-                return np.asarray(fit.predict(as_given(x)), float).reshape(len(x))
-            said = np.zeros((len(x), self.classes))
-            said[:, np.asarray(fit.classes_, int)] = fit.predict_proba(as_given(x))
+            answer = (fit.predict_proba if self.classes else fit.predict)(as_given(x))
+        if not self.classes:
+            return _checked(self.name, answer, (len(x),))
+        known = np.asarray(fit.classes_, int)
+        said = np.zeros((len(x), self.classes))
+        said[:, known] = _checked(self.name, answer, (len(x), len(known)))
         return (1 - _BLUR) * said + _BLUR * shares
 
     def _predictive(self, said: list[FloatArray], spread: float) -> Any:
@@ -187,6 +190,27 @@ def _takes_weights(estimator: Any) -> bool:
 
 def _has_targets(estimator: Any) -> bool:
     return bool(is_classifier(estimator) or is_regressor(estimator))
+
+
+def _checked(name: str, answer: Any, shape: tuple[int, ...]) -> FloatArray:
+    """What an estimator says of rows: probabilities [n, classes], or numbers [n]."""
+    said, how, what = np.asarray(answer, float), "predict", "finite numbers"
+    if len(shape) == 2:
+        how, what = "predict_proba", "probabilities that add up to 1 in each row,"
+    elif said.size == shape[0]:
+        said = said.reshape(shape)
+    got = f"shape {said.shape}"
+    if said.shape == shape:
+        good = np.isfinite(said)
+        if len(shape) == 2:
+            good = (said > -_SLIP).all(axis=1) & (np.abs(said.sum(axis=1) - 1) < _SLIP)
+        if good.all():
+            return said
+        got = str(said[~good][0])
+    raise InvalidInput(
+        f"learner must return {what} of shape {shape} from {how}, got {got} from {name}. Mend its "
+        f"{how}, or leave learner to 'auto'."
+    )
 
 
 @contextmanager
