@@ -344,7 +344,7 @@ class Supervised(Crowded, TriesLearners):
                 )
         else:
             check_wrapped(self.learner, classes=is_classifier(self))
-        if self.warm_start and (not isinstance(self.learner, str) or self.learner == "trees"):
+        if self.warm_start and self._without_gradients():
             raise InvalidInput(
                 f"warm_start must be False for a learner without a posterior, got True with "
                 f"learner={self.learner!r}. Set learner='network' to start from the fit before."

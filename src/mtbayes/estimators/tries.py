@@ -93,12 +93,16 @@ class TriesLearners(Robust):
         Where parameters of a network say that one ensemble is wanted, or what is left to us is
         about devices, or about numbers of images, it is a network.
         """
-        if not isinstance(self.learner, str) or self.learner == "trees":
+        if self._without_gradients():
             return True
         points = (is_auto(self.m) or int(self.m) == 1) and self.modes >= FOLDS
         anew = not self.warm_start and place.mesh is None
         known = is_classifier(self) or not self._takes_images()
         return self.learner == "auto" and points and anew and known
+
+    def _without_gradients(self) -> bool:
+        """Whether trees or a user's own estimator learn alone."""
+        return not isinstance(self.learner, str) or self.learner == "trees"
 
     def _options(self, shape: tuple[int, ...], labels: Any) -> list[Option]:
         """Learners to pool, each with values of t, in the settings that are left to us.
