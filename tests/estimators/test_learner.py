@@ -1,5 +1,7 @@
 """`learner=`: several model classes as one, each alone, and a user's own."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -122,7 +124,8 @@ def test_the_pool_is_the_mixture_of_its_calibrated_parts(pooled, dirty):
 @pytest.mark.parametrize("learner", ["linear", "trees"])
 def test_one_kind_alone(learner, dirty, tmp_path):
     x, y, given = dirty
-    model = RobustClassifier(learner=learner, epochs=60, random_state=0).fit(x, given.data)
+    quick = {"epochs": 60} if learner == "linear" else {}
+    model = RobustClassifier(learner=learner, **quick, random_state=0).fit(x, given.data)
     assert np.mean(model.unseen_prediction_.argmax(axis=1) == y) > 0.9
     assert (
         model.learner_
@@ -322,6 +325,19 @@ def test_trees_need_all_rows_at_once(dirty):
 def test_no_warm_start_without_a_posterior(learner, dirty):
     with pytest.raises(InvalidInput, match=r"warm_start must be False .* got True with learner="):
         RobustClassifier(learner=learner, warm_start=True).fit(dirty[0], dirty[2].data)
+
+
+@pytest.mark.parametrize("learner", ["trees", LogisticRegression(max_iter=500)])
+def test_parameters_of_networks_that_do_nothing_are_told(learner, dirty):
+    x, y, _ = dirty
+    idle = {"epochs": 1, "hidden": (9,), "m": 10, "modes": 3, "network": "cnn"}
+    if learner == "trees":
+        del idle["network"]  # which is refused
+    told = ", ".join(f"{name}={value!r}" for name, value in idle.items())
+    model = RobustClassifier(learner=learner, t=1.0, random_state=0, **idle)
+    with pytest.warns(UserWarning, match=re.escape(f"which is no network: {told}. Leave")) as found:
+        model.fit(x[:, :2], y)
+    assert len(found) == 1
 
 
 def test_rows_of_the_fit_and_new_ones_are_judged_together(pooled, dirty, tmp_path):

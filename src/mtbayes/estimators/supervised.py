@@ -144,6 +144,7 @@ class Supervised(Crowded, TriesLearners):
         trusted: whether each row's target is known to be right
         """
         x, y = self.checked_rows(x, y, reset=True)
+        self._tell_idle(images=len(x.shape) > 2)
         rows = Rows(x, y, inputs.weights(sample_weight, x), inputs.mask(trusted, x))
         before = self.fitted_ if self.warm_start and hasattr(self, "fitted_") else None
         labels = self._labels(y, classes)
