@@ -203,7 +203,7 @@ def _checked(name: str, answer: Any, shape: tuple[int, ...]) -> FloatArray:
     if said.shape == shape:
         good = np.isfinite(said)
         if len(shape) == 2:
-            good = (said > -_SLIP).all(axis=1) & (np.abs(said.sum(axis=1) - 1) < _SLIP)
+            good = (said >= 0).all(axis=1) & (np.abs(said.sum(axis=1) - 1) < _SLIP)
         if good.all():
             return said
         got = str(said[~good][0])
