@@ -81,6 +81,14 @@ def test_influence_is_a_column_when_asked_for(case, audited, monkeypatch):
     assert "influence" not in audited[1][0]
 
 
+def test_influence_is_not_told_by_trees(case):
+    result = case.run(
+        "audit", case.folder / "none.csv", "--target", "a", "--influence", "--learner", "trees"
+    )
+    assert result.exit_code == 2
+    assert "for --influence, got trees. Add --learner network." in result.output
+
+
 def test_shares_that_are_none(case):
     for share in ("0", "1", "2"):
         result = case.run("audit", case.data, "--target", "label", "--expect", share)

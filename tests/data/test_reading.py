@@ -80,9 +80,16 @@ def test_bytes_that_are_not_utf8_are_noticed_far_behind_the_head(file):
 
 def test_equal_names_are_told_apart(file):
     source = open_table(file("a,a,a.1,\n1,2,3,4\n"))
-    assert source.names == ("a", "a.2", "a.1", "column 4")
-    assert source.table().to_pylist() == [{"a": "1", "a.2": "2", "a.1": "3", "column 4": "4"}]
+    assert source.names == ("a", "a.2", "a.1", "nameless column 1")
+    assert source.table().to_pylist() == [
+        {"a": "1", "a.2": "2", "a.1": "3", "nameless column 1": "4"}
+    ]
     assert source.notes == ("a second column is called 'a'; it is 'a.2' here",)
+
+
+def test_a_column_without_a_name_is_the_same_without_the_target(file):
+    assert open_table(file("a,b,\n1,2,3\n")).names[2] == "nameless column 1"
+    assert open_table(file("a,\n1,3\n")).names[1] == "nameless column 1"
 
 
 def test_a_header_that_looks_like_a_row_is_told(file):

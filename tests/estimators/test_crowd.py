@@ -231,13 +231,17 @@ def test_one_rater_is_todays_law_to_the_last_digit():
     ("settings", "options", "words"),
     [
         ({}, {"trusted": np.ones(240)}, "y must be one target for each row where rows are"),
-        ({"warm_start": True}, {}, "y must be one target for each row where rows are"),
+        (
+            {"learner": "network", "warm_start": True},
+            {},
+            "y must be one target for each row where rows are",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_told(data, settings, options, words):
     x, _, table = data
     with pytest.raises(InvalidInput, match=words):
-        quick(**settings).fit(x, Annotations.wide(table), **options)
+        quick().set_params(**settings).fit(x, Annotations.wide(table), **options)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,22 @@
 """`learner=`: several model classes as one, each alone, and a user's own."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.datasets import load_iris, load_wine
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestRegressor,
+    VotingClassifier,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -17,6 +26,10 @@ from mtbayes.data.contamination import flip_labels, replace_targets
 from mtbayes.estimators import tries
 
 NAMES = {"network", "linear", "extra trees", "boosting"}
+
+
+def vote(*estimators):
+    return VotingClassifier([(str(i), each) for i, each in enumerate(estimators)], voting="soft")
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +124,8 @@ def test_the_pool_is_the_mixture_of_its_calibrated_parts(pooled, dirty):
 @pytest.mark.parametrize("learner", ["linear", "trees"])
 def test_one_kind_alone(learner, dirty, tmp_path):
     x, y, given = dirty
-    model = RobustClassifier(learner=learner, epochs=60, random_state=0).fit(x, given.data)
+    quick = {"epochs": 60} if learner == "linear" else {}
+    model = RobustClassifier(learner=learner, **quick, random_state=0).fit(x, given.data)
     assert np.mean(model.unseen_prediction_.argmax(axis=1) == y) > 0.9
     assert (
         model.learner_
@@ -167,8 +181,10 @@ def test_numbers(pooled_numbers, numbers, tmp_path):
             OneHotEncoder(handle_unknown="ignore", sparse_output=False),
             HistGradientBoostingClassifier(max_iter=20),
         ),
+        make_pipeline(StandardScaler(), vote(LogisticRegression(), GaussianNB())),
+        make_pipeline(StandardScaler(), GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]})),
     ],
-    ids=["logistic", "scaled", "one-hot"],
+    ids=["logistic", "scaled", "one-hot", "vote", "search"],
 )
 def test_a_users_own_estimator(estimator, tmp_path):
     x, y = load_iris(return_X_y=True)
@@ -201,6 +217,9 @@ def test_a_users_own_regressor(numbers):
         (KNeighborsClassifier(), "sample_weight"),
         (Perceptron(), "predict_proba"),
         (make_pipeline(StandardScaler(), KNeighborsClassifier()), "sample_weight"),
+        (GridSearchCV(KNeighborsClassifier(), {}), "hand it on to estimators that all do"),
+        (GridSearchCV(make_pipeline(LogisticRegression()), {}), "a pipeline around it"),
+        (vote(LogisticRegression(), KNeighborsClassifier()), "sample_weight"),
     ],
 )
 def test_learners_that_cannot_be(learner, message):
@@ -212,6 +231,48 @@ def test_learners_that_cannot_be(learner, message):
 def test_a_classifier_is_no_regressor(numbers):
     with pytest.raises(InvalidInput, match="must be a regressor"):
         RobustRegressor(learner=LogisticRegression()).fit(*numbers[:2])
+
+
+class Says(ClassifierMixin, BaseEstimator):
+    """Says one thing of every row."""
+
+    def __init__(self, row):
+        self.row = row
+
+    def fit(self, x, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, x):
+        return np.array([self.row] * len(x))
+
+
+class SaysNumber(RegressorMixin, Says):
+    def predict(self, x):
+        return self.predict_proba(x)
+
+
+@pytest.mark.parametrize(
+    ("row", "got"),
+    [
+        ([np.nan] * 3, r"\[nan nan nan\]"),
+        ([5.0] * 3, r"\[5. 5. 5.\]"),
+        ([-1.0, 1.0, 1.0], r"\[-1.  1.  1.\]"),
+        ([0.5] * 2, r"shape \(30, 2\)"),
+    ],
+)
+def test_what_a_users_own_says_must_be_probabilities(row, got):
+    x, y = load_iris(return_X_y=True)
+    rule = r"learner must return probabilities .* of shape \(30, 3\) from predict_proba, got "
+    with pytest.raises(InvalidInput, match=f"{rule}{got} from Says. Mend"):
+        RobustClassifier(learner=Says(row)).fit(x, y)
+
+
+@pytest.mark.parametrize(("row", "got"), [(np.nan, "nan"), ([1.0, 2.0], r"shape \(80, 2\)")])
+def test_what_a_users_own_says_must_be_numbers(row, got, numbers):
+    rule = r"learner must return finite numbers of shape \(80,\) from predict, got "
+    with pytest.raises(InvalidInput, match=f"{rule}{got} from SaysNumber. Mend"):
+        RobustRegressor(learner=SaysNumber(row)).fit(*numbers[:2])
 
 
 def test_one_class_in_all_folds_but_one():
@@ -258,6 +319,25 @@ def test_a_certificate_without_a_posterior_is_a_test_set_bound(dirty):
 def test_trees_need_all_rows_at_once(dirty):
     with pytest.raises(InvalidInput, match="come in parts"):
         RobustClassifier(learner="trees").partial_fit(dirty[0], dirty[2].data)
+
+
+@pytest.mark.parametrize("learner", ["trees", LogisticRegression()])
+def test_no_warm_start_without_a_posterior(learner, dirty):
+    with pytest.raises(InvalidInput, match=r"warm_start must be False .* got True with learner="):
+        RobustClassifier(learner=learner, warm_start=True).fit(dirty[0], dirty[2].data)
+
+
+@pytest.mark.parametrize("learner", ["trees", LogisticRegression(max_iter=500)])
+def test_parameters_of_networks_that_do_nothing_are_told(learner, dirty):
+    x, y, _ = dirty
+    idle = {"epochs": 1, "hidden": (9,), "m": 10, "modes": 3, "network": "cnn"}
+    if learner == "trees":
+        del idle["network"]  # which is refused
+    told = ", ".join(f"{name}={value!r}" for name, value in idle.items())
+    model = RobustClassifier(learner=learner, t=1.0, random_state=0, **idle)
+    with pytest.warns(UserWarning, match=re.escape(f"which is no network: {told}. Leave")) as found:
+        model.fit(x[:, :2], y)
+    assert len(found) == 1
 
 
 def test_rows_of_the_fit_and_new_ones_are_judged_together(pooled, dirty, tmp_path):

@@ -130,6 +130,13 @@ def test_a_stopped_look_at_settings_goes_on_to_the_same_bits(wine, tmp_path, mon
     np.testing.assert_array_equal(again.state_.mean, whole.state_.mean)
 
 
+def test_more_members_than_random_numbers_can_be_counted_for(wine):
+    x, y, _ = wine
+    told = r"m must make at most \d+ members, .* a step draws \d+ random numbers, got 100000000\."
+    with pytest.raises(InvalidInput, match=told):
+        RobustClassifier(**QUICK, m=10**8).fit(x, y)
+
+
 def test_warm_start_needs_the_same_modes(wine):
     x, y, _ = wine
     model = RobustClassifier(**QUICK, m=1, modes=2, warm_start=True).fit(x, y)

@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from mtbayes import Annotations, InvalidInput, RobustClassifier, RobustRegressor
 
@@ -145,3 +145,13 @@ def test_what_an_estimator_cannot_take_is_told_with_a_remedy(frame):
     model = RobustClassifier(by_name(), t=1.0, random_state=0).fit(frame, LABEL)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame.rename(columns={"shop": "store"}))
+
+
+def test_the_remedy_is_the_one_that_helps(frame):
+    sparse = make_pipeline(OneHotEncoder(handle_unknown="ignore"), HistGradientBoostingClassifier())
+    for table in (frame[["shop"]], SIZE.round()[:, None]):
+        with pytest.raises(InvalidInput, match=r"says: Sparse data.*\. Set sparse_output=False"):
+            RobustClassifier(sparse, t=1.0).fit(table, LABEL)
+    scaled = make_pipeline(StandardScaler(), LogisticRegression())
+    with pytest.raises(InvalidInput, match=r"contains NaN.*\. Put SimpleImputer\(\) before it"):
+        RobustClassifier(scaled, t=1.0).fit(frame[["size"]], LABEL)

@@ -91,6 +91,11 @@ def audit(
         from mtbayes.tables.model import Settings
 
         # The harm that a row does is told by gradients.
+        if influence and learner == "trees":
+            raise BadUsage(
+                "learner must be network or linear for --influence, got trees. Add --learner "
+                "network."
+            )
         learner = "network" if influence and learner == "auto" else learner
         settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)

@@ -398,13 +398,18 @@ def _delimiter(text: str) -> str:
 def unique(names: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names no two alike, and a note on those that were.
 
+    Columns without a name are counted by themselves: a target that a later file lacks may stand
+    before them.
+
     >>> unique(["a", "a", "a.1", ""])[0]
-    ('a', 'a.2', 'a.1', 'column 4')
+    ('a', 'a.2', 'a.1', 'nameless column 1')
     """
     found: list[str] = []
     notes = []
-    for place, given in enumerate(names):
-        name, count = given.strip() or f"column {place + 1}", 0
+    nameless = 0
+    for given in names:
+        nameless += not given.strip()
+        name, count = given.strip() or f"nameless column {nameless}", 0
         while name in found or (count and name in names):
             count += 1
             name = f"{given.strip()}.{count}"

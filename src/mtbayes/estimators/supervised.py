@@ -144,6 +144,7 @@ class Supervised(Crowded, TriesLearners):
         trusted: whether each row's target is known to be right
         """
         x, y = self.checked_rows(x, y, reset=True)
+        self._tell_idle(images=len(x.shape) > 2)
         rows = Rows(x, y, inputs.weights(sample_weight, x), inputs.mask(trusted, x))
         before = self.fitted_ if self.warm_start and hasattr(self, "fitted_") else None
         labels = self._labels(y, classes)
@@ -345,6 +346,11 @@ class Supervised(Crowded, TriesLearners):
                 )
         else:
             check_wrapped(self.learner, classes=is_classifier(self))
+        if self.warm_start and self._without_gradients():
+            raise InvalidInput(
+                f"warm_start must be False for a learner without a posterior, got True with "
+                f"learner={self.learner!r}. Set learner='network' to start from the fit before."
+            )
         _check.ordinary(self.t_p, "t_p", "1 is the KL divergence.")
         _check.count(self.modes, "modes", "10 is the default.")
         if isinstance(self.network, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -23,6 +24,8 @@ from mtbayes.posteriors import Mixture, Particles
 
 NETWORKS = ["mlp", "cnn"]
 LEARNERS = ["auto", "network", "linear", "trees"]
+HEEDED = {"learner", "t", "warm_start", "random_state", "verbose"}
+"""Parameters that every learner goes by; the others are those of networks."""
 POOL_PATH = (1.0, 0.5, 0.2)
 """Values of t of learners that are pooled; trees, which take longer, have the first and last."""
 EXTRA_TREES = ((1, True), (4, False))
@@ -93,12 +96,33 @@ class TriesLearners(Robust):
         Where parameters of a network say that one ensemble is wanted, or what is left to us is
         about devices, or about numbers of images, it is a network.
         """
-        if not isinstance(self.learner, str) or self.learner == "trees":
+        if self._without_gradients():
             return True
         points = (is_auto(self.m) or int(self.m) == 1) and self.modes >= FOLDS
         anew = not self.warm_start and place.mesh is None
         known = is_classifier(self) or not self._takes_images()
         return self.learner == "auto" and points and anew and known
+
+    def _without_gradients(self) -> bool:
+        """Whether trees or a user's own estimator learn alone."""
+        return not isinstance(self.learner, str) or self.learner == "trees"
+
+    def _tell_idle(self, *, images: bool) -> None:
+        """Warn of parameters that were set and do nothing, as no network learns."""
+        if not self._without_gradients():
+            return
+        heeded = HEEDED | ({"network"} if images else set())
+        usual = type(self)().get_params(deep=False)
+        given = self.get_params(deep=False).items()
+        idle = [f"{k}={v!r}" for k, v in given if k not in heeded and v != usual[k]]
+        if idle:
+            name = self.learner if isinstance(self.learner, str) else type(self.learner).__name__
+            warnings.warn(
+                f"no effect with the learner {name}, which is no network: {', '.join(idle)}. "
+                "Leave this out, or set learner='network'.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _options(self, shape: tuple[int, ...], labels: Any) -> list[Option]:
         """Learners to pool, each with values of t, in the settings that are left to us.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
 
 _BLUR = 0.01  # of what an estimator says, the shares of the classes: no class is impossible
+_SLIP = 1e-3  # by which probabilities may miss their sum, as in single precision
+
+_CODED = "Put a step before it, such as OneHotEncoder(handle_unknown='ignore') in make_pipeline"
+# By the words of scikit-learn that they answer.
+_REMEDIES = {
+    "Sparse data": "Set sparse_output=False in OneHotEncoder, or sparse_threshold=0 in "
+    "ColumnTransformer",
+    "NaN": "Put SimpleImputer() before it in make_pipeline",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +123,12 @@ class Wrapped:
     def _answer(self, fit: Any, x: Array, shares: FloatArray) -> FloatArray:
         """Probabilities of all classes [n, C], or numbers [n]."""
         with _told(self.name, x):
-            if not self.classes:
-                return np.asarray(fit.predict(as_given(x)), float).reshape(len(x))
-            said = np.zeros((len(x), self.classes))
-            said[:, np.asarray(fit.classes_, int)] = fit.predict_proba(as_given(x))
+            answer = (fit.predict_proba if self.classes else fit.predict)(as_given(x))
+        if not self.classes:
+            return _checked(self.name, answer, (len(x),))
+        known = np.asarray(fit.classes_, int)
+        said = np.zeros((len(x), self.classes))
+        said[:, known] = _checked(self.name, answer, (len(x), len(known)))
         return (1 - _BLUR) * said + _BLUR * shares
 
     def _predictive(self, said: list[FloatArray], spread: float) -> Any:
@@ -156,11 +168,49 @@ def check_wrapped(estimator: Any, *, classes: bool) -> None:
             f"learner must have predict_proba, got {name}. Wrap it in CalibratedClassifierCV, or "
             "use LogisticRegression()."
         )
-    if not has_fit_parameter(last, "sample_weight"):
+    if not _takes_weights(last):
         raise InvalidInput(
-            f"learner must take sample_weight in fit, got {type(last).__name__}. Weights are how "
-            "wrong rows lose their pull; use learner='auto' or an estimator that takes them."
+            f"learner must name sample_weight among the arguments of fit, or hand it on to "
+            f"estimators that all do, got {type(last).__name__}. Weights are how wrong rows lose "
+            "their pull; use learner='auto' or an estimator that takes them, with a pipeline "
+            "around it and not inside."
         )
+
+
+def _takes_weights(estimator: Any) -> bool:
+    """Whether fit names sample_weight, or hands what it does not name to estimators that do."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return True
+    kinds = [each.kind for each in signature(estimator.fit).parameters.values()]
+    if Parameter.VAR_KEYWORD not in kinds or _is_pipeline(estimator):
+        return False
+    inner = [e for e in estimator.get_params().values() if hasattr(e, "fit") and _has_targets(e)]
+    return bool(inner) and all(map(_takes_weights, inner))
+
+
+def _has_targets(estimator: Any) -> bool:
+    return bool(is_classifier(estimator) or is_regressor(estimator))
+
+
+def _checked(name: str, answer: Any, shape: tuple[int, ...]) -> FloatArray:
+    """What an estimator says of rows: probabilities [n, classes], or numbers [n]."""
+    said, how, what = np.asarray(answer, float), "predict", "finite numbers"
+    if len(shape) == 2:
+        how, what = "predict_proba", "probabilities that add up to 1 in each row,"
+    elif said.size == shape[0]:
+        said = said.reshape(shape)
+    got = f"shape {said.shape}"
+    if said.shape == shape:
+        good = np.isfinite(said)
+        if len(shape) == 2:
+            good = (said >= 0).all(axis=1) & (np.abs(said.sum(axis=1) - 1) < _SLIP)
+        if good.all():
+            return said
+        got = str(said[~good][0])
+    raise InvalidInput(
+        f"learner must return {what} of shape {shape} from {how}, got {got} from {name}. Mend its "
+        f"{how}, or leave learner to 'auto'."
+    )
 
 
 @contextmanager
@@ -169,13 +219,14 @@ def _told(name: str, x: Array) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, ArithmeticError) as error:
-        if not isinstance(x, Frame):
+        whole = str(error)
+        remedies = [remedy for words, remedy in _REMEDIES.items() if words in whole]
+        if not (remedies or isinstance(x, Frame)):
             raise
-        said = " ".join(str(error).split())[:200].rstrip(".")
+        said = " ".join(whole.split())[:200].rstrip(".")
         raise InvalidInput(
             f"learner must take the columns of X as they are, and values that it has not seen, got "
-            f"{name}, which says: {said}. Put a step before it, such as "
-            "OneHotEncoder(handle_unknown='ignore') in make_pipeline, or leave learner to 'auto', "
+            f"{name}, which says: {said}. {[*remedies, _CODED][0]}, or leave learner to 'auto', "
             "which codes columns by itself."
         ) from error
 

@@ -120,6 +120,16 @@ def check_groups(criterion: Objective, posterior: Posterior) -> None:
         )
 
 
+def check_numbers(size: int, members: int) -> None:
+    """Places in the pool of random numbers, four times as large as a step needs, fit in 32 bits."""
+    each = size // members
+    if 4 * size >= 2**31:
+        raise InvalidInput(
+            f"m must make at most {(2**29 - 1) // each} members, for each of which a step draws "
+            f"{each} random numbers, got {members}. 10 is a good start."
+        )
+
+
 def check_start(start: Any, posterior: Posterior, model: LogLik) -> None:
     """A state to start from is one of the posterior's, for this model."""
     if start is None:

@@ -23,7 +23,7 @@ from mtbayes.posteriors import Posterior, Prior, mean_field
 from mtbayes.posteriors import prior as gaussian_prior
 from mtbayes.progress import Callback, Progress
 from mtbayes.solve.checkpoint import Checkpoint, describe
-from mtbayes.solve.checks import checked_rows
+from mtbayes.solve.checks import check_numbers, checked_rows
 from mtbayes.solve.devices import agreed, check_split, together
 from mtbayes.solve.feed import feed_of
 from mtbayes.solve.problem import Problem
@@ -136,6 +136,8 @@ class Training:
             self.feed.mesh,
         )
         check_split(self.settings.members, self.feed.mesh)
+        if problem.posterior.drawn:
+            check_numbers(self.settings.plan.size, self.settings.members)
         kind = np.dtype(jnp.result_type(float)).type
         self.hyper = Hyper(
             tuple(kind(v) for v in criterion.numbers()),
