@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
+from scipy.stats import lomax
 
 from mtbayes.laws.labels import WrongLabels
 from mtbayes.laws.surprise import Surprise
@@ -19,8 +20,7 @@ def test_expected_share_is_that_of_the_integrals(n, odd, doubt):
     def chance(s):
         return np.exp(np.log(good + s * (1 - 2 * good)).sum() - top)
 
-    def prior(d):
-        return np.exp(-d / mean) / mean
+    prior = lomax(2, scale=mean).pdf  # its mean is its scale
 
     top = 0.0
     top = max(np.log(chance(s)) for s in np.linspace(0.001, most, 50))
@@ -55,6 +55,15 @@ def test_what_is_told_of_new_rows_allows_for_surprises():
     assert told.log_prob(y).mean() > bold.log_prob(y).mean()
     assert told.probs.min() >= law.surprise / 2 * (1 - 1e-9)
     assert np.array_equal(told.labels, bold.labels)
+
+
+def test_customers_who_leave_without_a_sign_are_not_ruled_out():
+    """Eight times as many surprises as expected: a thin tail would call next to all wrong."""
+    n, leaving = 3000, 0.02
+    good = np.where(np.arange(n) < leaving * n, 0.001, 0.999)
+    found = Surprise.of(np.log([good, 1 - good]), np.ones(n), 0.025, 0.485)
+    assert found.clean > 0.25
+    assert found.share > 0.25 * leaving
 
 
 def test_many_wrong_labels_are_no_surprises():

@@ -6,9 +6,11 @@ one where the other is true does not cost the same. To allow for a share δ of s
 clean row no more than -log(1-δ); to rule them out costs log(1/δ) for each that comes. So what is
 told of new rows allows for δ as it is expected to be:
 
-- before any row is seen, δ is as an exponential's around a tenth of the doubt that the predictive
-  admits by itself: one that is sure of 99 % of the rows is not mistaken about 2 % of them. Of more
-  doubt than a tenth, surprises are a part;
+- before any row is seen, δ is expected to be a tenth of the doubt that the predictive admits by
+  itself: one that is sure of 99 % of the rows is hardly mistaken about 2 % of them. Its density is
+  Lomax's, 2/s (1 + δ/s)⁻³ with mean s, whose tail is heavy: customers leave without a sign, and an
+  exponential would bet a thousand to one that the few of whom nobody foresees it are wrong labels.
+  Of more doubt than a tenth, surprises are a part;
 - all labels are right, or a share of them is wrong and each share as likely: even odds;
 - rows tell the sum of both.
 
@@ -70,9 +72,9 @@ class Surprise(NamedTuple):
         shares = np.array([at(s) for s in sums]).reshape(_LOOKS, -1)
         fits = np.array([f @ weight for f in np.log(good + shares * (other - good) + 1e-300)])
         # Left of a sum: none is wrong and all of it surprises; or the rest of it wrong labels.
-        tail = np.exp(-sums / mean)
-        clean, dirty = tail / mean, 1 - tail
-        within = mean * (1 - tail * (1 + sums / mean))  # ∫ δ p(δ) below the sum
+        far = 1 + sums / mean
+        clean, dirty = 2 / mean * far**-3, 1 - far**-2
+        within = mean * (1 - 1 / far) ** 2  # ∫ δ p(δ) below the sum
         share = np.exp(fits - fits.max()) * np.gradient(sums)
         total = float(share @ (clean + dirty))
         expected = float(share @ (clean * sums + within)) / total
