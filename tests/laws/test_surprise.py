@@ -20,7 +20,7 @@ def test_expected_share_is_that_of_the_integrals(n, odd, doubt):
     def chance(s):
         return np.exp(np.log(good + s * (1 - 2 * good)).sum() - top)
 
-    prior = lomax(2, scale=mean).pdf  # its mean is its scale
+    prior = lomax(3, scale=2 * mean).pdf  # of that mean
 
     top = 0.0
     top = max(np.log(chance(s)) for s in np.linspace(0.001, most, 50))

@@ -8,8 +8,8 @@ told of new rows allows for δ as it is expected to be:
 
 - before any row is seen, δ is expected to be a tenth of the doubt that the predictive admits by
   itself: one that is sure of 99 % of the rows is hardly mistaken about 2 % of them. Its density is
-  Lomax's, 2/s (1 + δ/s)⁻³ with mean s, whose tail is heavy: customers leave without a sign, and an
-  exponential would bet a thousand to one that the few of whom nobody foresees it are wrong labels.
+  Lomax's, 3/2s (1 + δ/2s)⁻⁴ with mean s, whose tail is heavy: customers leave without a sign, and
+  an exponential would bet a thousand to one that the few whom nobody foresees are wrong labels.
   Of more doubt than a tenth, surprises are a part;
 - all labels are right, or a share of them is wrong and each share as likely: even odds;
 - rows tell the sum of both.
@@ -72,9 +72,9 @@ class Surprise(NamedTuple):
         shares = np.array([at(s) for s in sums]).reshape(_LOOKS, -1)
         fits = np.array([f @ weight for f in np.log(good + shares * (other - good) + 1e-300)])
         # Left of a sum: none is wrong and all of it surprises; or the rest of it wrong labels.
-        far = 1 + sums / mean
-        clean, dirty = 2 / mean * far**-3, 1 - far**-2
-        within = mean * (1 - 1 / far) ** 2  # ∫ δ p(δ) below the sum
+        far = 1 + sums / (2 * mean)
+        clean, dirty = 1.5 / mean * far**-4, 1 - far**-3
+        within = mean - far**-3 * (mean + 1.5 * sums)  # ∫ δ p(δ) below the sum
         share = np.exp(fits - fits.max()) * np.gradient(sums)
         total = float(share @ (clean + dirty))
         expected = float(share @ (clean * sums + within)) / total
