@@ -313,6 +313,15 @@ def in_order(parts: list[Any], group: Array) -> Any:
     return jax.tree.map(lambda *each: np.concatenate(each, axis).take(place, axis), *parts)
 
 
+def of_rows(predictive: Any, which: Any) -> Any:
+    """The predictive of some of the rows, by a slice or by their numbers."""
+
+    def taken(values: Any) -> Any:
+        return values[(slice(None),) * min(predictive.row_axis, values.ndim - 1) + (which,)]
+
+    return type(predictive)(*(None if v is None else taken(v) for v in predictive))
+
+
 def beside_trust(predictive: Any, trusted: Array | None) -> Any:
     """The predictive of rows of which some targets are known to be right, [n] whether."""
     return predictive if trusted is None else predictive._replace(trusted=trusted)

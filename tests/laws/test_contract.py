@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from mtbayes.laws import PointPredictive, WrongLabels, WrongPoints, WrongTargets
-from mtbayes.predictives import ClassPredictive, GaussianPredictive
+from mtbayes.predictives import ClassPredictive, GaussianPredictive, beside_trust, of_rows
 
 N = 400
 WRONG = 0.2
@@ -118,3 +118,20 @@ def test_rows_that_are_trusted_count_as_good(make):
     assert (
         told.contamination(known, y, weight).high < plain.contamination(predictive, y, weight).low
     )
+
+
+@pytest.mark.parametrize("make", [labels, targets])
+def test_some_rows_of_a_predictive_are_told_as_among_all(make):
+    _, predictive, y = make()
+    some = np.array([7, 3, 200])
+    few = of_rows(beside_trust(predictive, TOUCHED), some)
+    np.testing.assert_array_equal(few.log_prob(y[some]), predictive.log_prob(y)[some])
+    np.testing.assert_array_equal(few.trusted, TOUCHED[some])
+
+
+@CASES
+def test_members_trained_on_that_say_the_same_have_the_same_law(make):
+    kind, predictive, y = make()
+    law = kind.fit(predictive, y, np.ones(N))
+    again = law.of_longer(predictive, predictive, y, np.ones(N))
+    np.testing.assert_allclose(again.good(predictive, y), law.good(predictive, y), rtol=1e-6)

@@ -15,7 +15,7 @@ from mtbayes.fitting import Judgement
 from mtbayes.laws import WrongLabels
 from mtbayes.laws.beliefs import sureness
 from mtbayes.laws.given import given_by_temperature
-from mtbayes.predictives import ClassPredictive
+from mtbayes.predictives import ClassPredictive, of_rows
 
 from .conftest import labels, predictive_of
 
@@ -36,6 +36,27 @@ def test_share_and_temperature_of_flipped_labels_are_recovered(classes, sharper,
     law = WrongLabels.fit(p, y, np.ones(len(y)))
     assert abs(law.epsilon - wrong.mean()) < 0.02
     assert abs(law.temperature / sharper - 1) < 0.1
+
+
+def test_a_temperature_that_few_rows_tell_badly_they_tell_the_change_of_well():
+    """Many rows fix it before members are trained on, a few how it changed then."""
+    rng = np.random.default_rng(3)
+    n, classes, misses = 20_000, 4, []
+    for _ in range(12):
+        true = rng.normal(0, 4, (n, classes))
+        y = (true + rng.gumbel(size=true.shape)).argmax(axis=1)
+        y = np.where(rng.random(n) < 0.2, (y + rng.integers(1, classes, n)) % classes, y)
+        before, after = (
+            ClassPredictive(log_softmax(true / scale, axis=1), np.zeros(n)) for scale in (1.5, 0.8)
+        )
+        law, some, one = WrongLabels.fit(before, y, np.ones(n)), np.arange(1000), np.ones(1000)
+        few = [of_rows(p, some) for p in (before, after)]
+        found = law.of_longer(*few, y[some], one)
+        alone = WrongLabels.fit(few[1], y[some], one)
+        misses.append(np.log([found.temperature, alone.temperature]) - np.log(1 / 0.8))
+    changed, told = np.sqrt(np.mean(np.square(misses), axis=0))
+    assert changed < 0.6 * told
+    assert found.epsilon == law.epsilon
 
 
 def test_temperature_of_more_members_follows_from_halves():

@@ -141,7 +141,7 @@ def test_modes_that_are_trained_on_without_their_fold_never_see_it():
     own = replace(learner(2 * FOLDS), last=0.5)
     other = ROWS._replace(y=np.where(FOLD == 0, 1 - Y, Y))
     late, again = (
-        own.crossed(rows, FOLD, 1.0, draws.child(KEY, 1)).late(Place()).unseen.log_probs
+        own.crossed(rows, FOLD, 1.0, draws.child(KEY, 1)).late(Place())[0].log_probs
         for rows in (ROWS, other)
     )
     np.testing.assert_array_equal(late[FOLD == 0], again[FOLD == 0])
@@ -158,26 +158,28 @@ def test_modes_that_are_trained_on_leave_few_rows_out(monkeypatch):
     def late(rows):
         return own.crossed(rows, FOLD, 1.0, draws.child(KEY, 1)).late(Place())
 
-    found = late(ROWS)
-    few[found.judges] = True
-    assert few.sum() == len(found.unseen.log_probs) == len(found.halves()[0].log_probs) == 60
-    first = FOLD[found.judges] == 0
+    found, judges = late(ROWS)
+    few[judges] = True
+    assert few.sum() == len(found.log_probs) == 60
+    first = FOLD[judges] == 0
     of_judges, of_others = (
-        late(ROWS._replace(y=np.where((FOLD == 0) & some, 1 - Y, Y))).unseen.log_probs
+        late(ROWS._replace(y=np.where((FOLD == 0) & some, 1 - Y, Y)))[0].log_probs
         for some in (few, ~few)
     )
     # Modes that leave the fold out hear its other rows in their last epochs, and never its judges.
-    np.testing.assert_array_equal(of_judges[first], found.unseen.log_probs[first])
-    assert not np.allclose(of_others[first], found.unseen.log_probs[first])
+    np.testing.assert_array_equal(of_judges[first], found.log_probs[first])
+    assert not np.allclose(of_others[first], found.log_probs[first])
 
 
 def test_how_sure_new_rows_are_told_is_learned_from_modes_trained_as_long():
-    own = replace(learner(2 * FOLDS), last=0.5)
+    own = replace(learner(2 * FOLDS), last=2.0)
     part = pool([Option(own, (1.0,))], ROWS, WrongLabels, KEY).learner.parts[0]
     found = own.crossed(ROWS, FOLD, 1.0, draws.child(KEY, 1))
     spoken = found.otherwise()[1] if part.learner.geometric else found
-    late = spoken.late(Place())
-    law = WrongLabels.fit(late.unseen, Y, ROWS.weight).of_more(late.halves(), Y, ROWS.weight)
-    assert part.law.temperature == pytest.approx(law.temperature, rel=1e-6)
-    short = WrongLabels.fit(found.unseen, Y, ROWS.weight)
-    assert part.law.temperature != pytest.approx(short.temperature, rel=0.01)
+    late, judges = spoken.late(Place())
+    assert len(judges) == len(Y)  # so few that all of them judge
+    short, longer = (WrongLabels.fit(p, Y, ROWS.weight) for p in (spoken.unseen, late))
+    assert longer.temperature != pytest.approx(short.temperature, rel=0.01)
+    many = short.of_more(spoken.halves(), Y, ROWS.weight)
+    risen = longer.temperature / short.temperature
+    assert part.law.temperature == pytest.approx(many.temperature * risen, rel=1e-6)

@@ -26,7 +26,7 @@ from mtbayes.learners import Crossed, Crossing, Place
 from mtbayes.learners.folds import dealt, seed_of
 from mtbayes.learners.pool import Part, Pool, mixed
 from mtbayes.maths import draws
-from mtbayes.predictives import beside_trust
+from mtbayes.predictives import beside_trust, of_rows
 from mtbayes.progress import Callback, Progress, beside
 from mtbayes.types import Array, FloatArray, Rows
 
@@ -90,14 +90,13 @@ class _Seen(NamedTuple):
 
         Members that are trained on are surer of themselves in the end than when they were judged.
         """
-        law, halves = self.law, self.halves or _halves(self.crossing, rows)
-        if self.crossing.late is not None:
-            crossing = self.crossing.late(place)
-            rows = rows if crossing.judges is None else rows.take(crossing.judges)
-            law = law.fit(beside_trust(crossing.unseen, rows.trusted), rows.y, rows.weight)
-            halves = _halves(crossing, rows)
-        more: Law = law.of_more(halves, rows.y, rows.weight) if halves else law
-        return more
+        halves = self.halves or _halves(self.crossing, rows)
+        more: Law = self.law.of_more(halves, rows.y, rows.weight) if halves else self.law
+        if self.crossing.late is None:
+            return more
+        unseen, judges = self.crossing.late(place)
+        few, before = rows.take(judges), of_rows(self.crossing.unseen, judges)
+        return more.of_longer(before, beside_trust(unseen, few.trusted), few.y, few.weight)
 
 
 def _halves(crossing: Crossing, rows: Rows) -> list[Any]:

@@ -80,6 +80,12 @@ class Law(Protocol):
         halves: what each half of these members says of the rows y
         """
 
+    def of_longer(self, before: Any, after: Any, y: Array, weight: Array) -> Law:
+        """The same beside members that were trained on, by what they say of a few rows y.
+
+        before: what they said of the same rows when this law was fitted
+        """
+
     def calibrated(self, predictive: Any) -> Any:
         """The predictive as sure of itself as rows bear out."""
 

@@ -24,11 +24,6 @@ _CONFUSION_ROUNDS = 50
 _RARE = 5.0
 
 
-def of_rows(predictive: ClassPredictive, which: Array) -> ClassPredictive:
-    """The predictive of some of the rows."""
-    return ClassPredictive(*(None if v is None else v[which] for v in predictive))
-
-
 def untrusted(predictive: ClassPredictive, values: Array) -> Array:
     """Values [..., n], 0 for rows whose label is known to be right."""
     return values if predictive.trusted is None else np.where(predictive.trusted, 0, values)

@@ -34,14 +34,13 @@ from mtbayes.laws.given import (
     given_by_temperature,
     joint_of,
     labels_by_temperature,
-    of_rows,
     tempered,
     untrusted,
 )
 from mtbayes.laws.mixtures import TINY, explained_below
 from mtbayes.laws.surprise import Surprise
 from mtbayes.maths.softmax import log_softmax
-from mtbayes.predictives import ClassPredictive
+from mtbayes.predictives import ClassPredictive, of_rows
 from mtbayes.types import Array, FloatArray
 
 _TEMPERATURES = tuple(np.exp(np.linspace(-1.5, 0.5, 7)))
@@ -232,6 +231,17 @@ class WrongLabels:
         logs = [np.log(self.beside_all([half], y, weight)[0].temperature) for half in halves]
         rise = max(0.0, float(np.mean(logs) - np.log(self.temperature)))
         return replace(self, temperature=self.temperature * float(np.exp(-rise)))
+
+    def of_longer(
+        self, before: ClassPredictive, after: ClassPredictive, y: Array, weight: Array
+    ) -> WrongLabels:
+        """At a temperature that has changed as that of the few rows did.
+
+        Where few labels are in doubt, some thousand rows tell a temperature badly, but how it
+        changed well: the same rows are in doubt before and after.
+        """
+        first, last = self.beside_all([before, after], y, weight)
+        return replace(self, temperature=self.temperature * last.temperature / first.temperature)
 
     def calibrated(self, predictive: ClassPredictive) -> ClassPredictive:
         """The predictive at the temperature; its doubt keeps its split in two kinds."""

@@ -103,6 +103,12 @@ class WrongPoints:
         """As it is: how the spread of numbers goes with the members was not measured."""
         return self
 
+    def of_longer(
+        self, before: PointPredictive, after: PointPredictive, x: Array, weight: Array
+    ) -> WrongPoints:
+        """By the few rows alone."""
+        return self.fit(after, x, weight)
+
     def averaged(self, predictive: PointPredictive, x: Array, weight: Array) -> WrongPoints:
         """The same: the one law that explains rows best is what is told."""
         return self

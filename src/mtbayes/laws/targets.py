@@ -23,7 +23,7 @@ from mtbayes.laws.estimation import (
     wrong_probability,
 )
 from mtbayes.laws.mixtures import explained
-from mtbayes.predictives import GaussianPredictive
+from mtbayes.predictives import GaussianPredictive, of_rows
 from mtbayes.types import Array, FloatArray
 
 _FREEDOMS = (math.inf, 8.0, 4.0, 2.5)
@@ -183,6 +183,12 @@ class WrongTargets:
         """As it is: how the spread of numbers goes with the members was not measured."""
         return self
 
+    def of_longer(
+        self, before: GaussianPredictive, after: GaussianPredictive, y: Array, weight: Array
+    ) -> WrongTargets:
+        """By the few rows alone: all are in doubt, so they tell a spread well."""
+        return self.fit(after, y, weight)
+
     def averaged(self, predictive: GaussianPredictive, y: Array, weight: Array) -> WrongTargets:
         """The same: the one law that explains rows best is what is told."""
         return self
@@ -309,9 +315,7 @@ def _few(
     some = np.arange(n)
     if n > most:
         some = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-    trusted = None if predictive.trusted is None else predictive.trusted[some]
-    few = GaussianPredictive(predictive.means[:, some], predictive.stds[:, some], trusted)
-    return few, some, weight[some] * (weight.sum() / weight[some].sum())
+    return of_rows(predictive, some), some, weight[some] * (weight.sum() / weight[some].sum())
 
 
 @cache

@@ -144,10 +144,9 @@ class Crossing(NamedTuple):
     history: Sequence[dict[str, float]] = ()
     halves: Callable[[], Sequence[Any]] = tuple
     """Makes the predictives of every row by each half of those members; none if there are none."""
-    late: Callable[[Place], Crossing] | None = None
-    """The same members, trained as long as the state is, each still without some of its fold."""
-    judges: Array | None = None
-    """Numbers of the rows that `unseen` is about, where that is not every row."""
+    late: Callable[[Place], tuple[Any, Array]] | None = None
+    """What the same members say of rows that they left out still, when they were trained as long as
+    the state is; and the numbers of these rows."""
     otherwise: Callable[[], tuple[Any, Crossing]] | None = None
     """Makes the learner whose members are the same and speak in another way, with its crossing."""
 

@@ -275,10 +275,9 @@ class NetworkLearner:
                 return []
             return [self._left_out(state, *ask, each == half) for half in (0, 1)]
 
-        def late(place: Place) -> Crossing:
+        def late(place: Place) -> tuple[Any, Array]:
             longer, judges = later  # type: ignore[misc]
-            few = x[judges], fold[judges], left_out, key
-            return self.spoken(plain._replace(judges=judges), longer(place), few, None)
+            return self._left_out(longer(place), x[judges], fold[judges], left_out, key), judges
 
         def otherwise() -> tuple[NetworkLearner, Crossing]:
             other = replace(self, geometric=True)
