@@ -340,6 +340,15 @@ def test_parameters_of_networks_that_do_nothing_are_told(learner, dirty):
     assert len(found) == 1
 
 
+def test_hidden_units_do_nothing_to_linear_maps(dirty):
+    x, y, _ = dirty
+    model = RobustClassifier(learner="linear", hidden=(9,), epochs=1, t=1.0, random_state=0)
+    told = re.escape("has no hidden units: hidden=(9,). Leave")
+    with pytest.warns(UserWarning, match=told) as found:
+        model.fit(x[:, :2], y)
+    assert len(found) == 1
+
+
 def test_rows_of_the_fit_and_new_ones_are_judged_together(pooled, dirty, tmp_path):
     x, y, given = dirty
     pooled.save(tmp_path / "model.mtb")

@@ -108,17 +108,21 @@ class TriesLearners(Robust):
         return not isinstance(self.learner, str) or self.learner == "trees"
 
     def _tell_idle(self, *, images: bool) -> None:
-        """Warn of parameters that were set and do nothing, as no network learns."""
-        if not self._without_gradients():
-            return
-        heeded = HEEDED | ({"network"} if images else set())
+        """Warn of parameters that were set and do nothing with the learner that was asked for."""
         usual = type(self)().get_params(deep=False)
         given = self.get_params(deep=False).items()
-        idle = [f"{k}={v!r}" for k, v in given if k not in heeded and v != usual[k]]
-        if idle:
+        if self._without_gradients():
+            heeded = HEEDED | ({"network"} if images else set())
+            why, idle = "is no network", [k for k in usual if k not in heeded]
+        elif self.learner == "linear" and not self._takes_images():
+            why, idle = "has no hidden units", ["hidden"]
+        else:
+            return
+        told = [f"{k}={v!r}" for k, v in given if k in idle and v != usual[k]]
+        if told:
             name = self.learner if isinstance(self.learner, str) else type(self.learner).__name__
             warnings.warn(
-                f"no effect with the learner {name}, which is no network: {', '.join(idle)}. "
+                f"no effect with the learner {name}, which {why}: {', '.join(told)}. "
                 "Leave this out, or set learner='network'.",
                 UserWarning,
                 stacklevel=2,
