@@ -284,6 +284,16 @@ def test_label_of_one_person_is_told(data):
         quick().fit(x, Annotations.wide(typo))
 
 
+def test_rows_of_numbers_are_wrong_by_what_people_said_and_features():
+    x, _, said = rated()
+    x[7] = 9.0  # an unusual row, of which three people say the same
+    found = quick_of_numbers().fit(x, said)
+    wrong = found.outlier_probability_
+    assert wrong.max() < 0.05
+    assert np.all(wrong + found.consensus_probability_ <= 1 + 1e-9)
+    assert found.contamination_.value == pytest.approx(wrong.mean(), abs=1e-9)
+
+
 def test_ratings_for_a_classifier_are_told_where_they_belong():
     x, _, said = rated()
     with pytest.raises(InvalidInput, match="Ratings are for RobustRegressor"):

@@ -213,3 +213,32 @@ def test_careless_person_does_not_make_a_precise_one_careless():
         ratings = Ratings(row, who, columns.ravel(), 200, columns.shape[1])
         spreads.append(Raters.fit(prior, ratings).spread[:3])
     np.testing.assert_allclose(spreads[1], spreads[0], rtol=0.1)
+
+
+def astray(ratings, prior):
+    law = Raters.fit(prior, ratings)
+    return law.astray(prior, law.truth(prior, ratings), ratings)
+
+
+@pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0.0, 0.03), (0.1, 0.05, 0.12)])
+def test_rows_of_which_every_rating_is_wild_are_about_as_many_as_told(share, low, high):
+    ratings, _, prior, _ = rated(3000, seed=1, wild=share)
+    told = []
+    for people in (1, 2):  # who rate a row
+        some = np.arange(9000).reshape(3000, 3)[:, :people].ravel()
+        told.append(astray(taken(ratings, some), prior).mean())
+    assert low <= told[0] < high
+    assert told[1] < share**2 + 0.003
+
+
+def test_people_who_agree_speak_for_an_unusual_row_and_one_person_does_not():
+    ratings, _, prior, _ = rated(wild=0.05)
+    far = ratings._replace(value=np.where(ratings.row == 0, prior.mean[0] + 25, ratings.value))
+    alone = np.flatnonzero((far.row > 0) | (np.arange(len(far.row)) == 0))
+    three, one = (astray(said, prior)[0] for said in (far, taken(far, alone)))
+    assert three < 0.05 < 0.25 < one
+
+
+def taken(ratings, some):
+    """Ratings of the same rows by the same people, but for those that are left out."""
+    return ratings._replace(**{k: getattr(ratings, k)[some] for k in ("row", "who", "value")})

@@ -158,11 +158,7 @@ class LabelCrowd:
         others = self.probs.copy()
         others[rows, codes] = 0.0
         other = others.argmax(axis=1)
-        share = self.contamination.value
-        odds = wrong * (1 - share)
-        return said._replace(
-            outlier_probability=wrong,
-            suspicion=odds / (odds + (1 - wrong) * share + 1e-300),
+        return judged(said, wrong, self.contamination)._replace(
             alternative=self.classes[other],
             support=np.clip(others[rows, other] / (others.sum(axis=1) + 1e-300), 0.0, 1.0),
         )
@@ -170,10 +166,7 @@ class LabelCrowd:
     @property
     def contamination(self) -> Contamination:
         """The share of rows whose consensus is wrong, with its 95 % interval."""
-        wrong = 1 - self.probability
-        value = float(np.clip(wrong.mean(), 1e-9, 1 - 1e-9))
-        off = 1.96 * float(np.sqrt(np.sum(wrong * (1 - wrong)) + 0.25)) / len(wrong)
-        return Contamination(value, max(value - off, 0.0), min(value + off, 1.0))
+        return share_of(1 - self.probability)
 
     @property
     def people(self) -> list[Annotator]:
@@ -231,6 +224,20 @@ class LabelCrowd:
         for values in (self.log_probs, self.probs, self.hard):
             must_be_array(values, (n, classes), what)
         self.law.check(people, classes)
+
+
+def share_of(wrong: FloatArray) -> Contamination:
+    """The share of rows that are wrong, with its 95 % interval; wrong: their probabilities, [n]."""
+    value = float(np.clip(wrong.mean(), 1e-9, 1 - 1e-9))
+    off = 1.96 * float(np.sqrt(np.sum(wrong * (1 - wrong)) + 0.25)) / len(wrong)
+    return Contamination(value, max(value - off, 0.0), min(value + off, 1.0))
+
+
+def judged(said: Judgement, wrong: FloatArray, share: Contamination) -> Judgement:
+    """The same with the probabilities that the consensus of a row is wrong, [n]."""
+    odds = wrong * (1 - share.value)
+    suspicion = odds / (odds + (1 - wrong) * share.value + 1e-300)
+    return said._replace(outlier_probability=wrong, suspicion=suspicion)
 
 
 def must_be_codes(codes: Any, count: int, most: int, what: str) -> None:

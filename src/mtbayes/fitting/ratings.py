@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,17 @@ from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
 from mtbayes._values import must, must_be_array, storable
-from mtbayes.fitting.crowd import LOOKS, TREES, Question, Target, must_be_codes
+from mtbayes.fitting.crowd import (
+    LOOKS,
+    TREES,
+    Question,
+    Target,
+    judged,
+    must_be_codes,
+    share_of,
+)
 from mtbayes.fitting.fitted import Fitted
+from mtbayes.laws import Contamination
 from mtbayes.laws.raters import Level, Raters, Ratings, usual, usual_spread
 from mtbayes.types import Array, FloatArray
 
@@ -87,13 +97,26 @@ class NumberCrowd:
         """That the consensus is nearer to the truth than one rating usually is, [n]."""
         usual = float(np.median(self.law.spread)) * _AS_GAUSSIAN
         spread = np.sqrt(np.maximum(self.level[:, 1], 1e-300))
-        return np.asarray(1 - 2 * ndtr(-usual / spread))
+        return np.asarray((1 - self.wrong) * (1 - 2 * ndtr(-usual / spread)))
+
+    @cached_property
+    def wrong(self) -> FloatArray:
+        """Probability that nothing that was said of a row is about it, [n]; of one person, none."""
+        if self.ratings.people == 1:
+            return np.zeros(self.ratings.rows)
+        return self.law.astray(Level(*self.prior.T), Level(*self.level.T), self.ratings)
+
+    @property
+    def contamination(self) -> Contamination:
+        """The share of rows whose consensus is wrong, with its 95 % interval."""
+        return share_of(self.wrong)
 
     def beside(self, fitted: Fitted) -> tuple[NumberCrowd, Fitted]:
         """With what a fit to the target says of rows unseen; and the fit."""
         if self.ratings.people == 1:
             return self, fitted
-        said = np.asarray(getattr(fitted.training, "prediction", None), float)
+        unseen: Any = fitted.training
+        said = np.asarray(unseen.prediction, float)
         floor = (1e-6 * usual_spread(self.ratings.bounded)) ** 2
         # The fit knows how far a consensus may lie, not how far the truth lies from that.
         variance = said[:, 1] ** 2 + np.median(self.level[:, 1])
@@ -101,7 +124,13 @@ class NumberCrowd:
         law = Raters.fit(prior, self.ratings)
         truth = law.truth(prior, self.ratings)
         own = replace(self, law=law, prior=np.stack(prior, axis=1), level=np.stack(truth, axis=1))
-        return own, fitted
+        share = own.contamination
+        return own, replace(
+            fitted,
+            training=judged(unseen, own.wrong, share),
+            contamination=share,
+            law=fitted.law.at(share.value),
+        )
 
     @property
     def people(self) -> list[Rater]:

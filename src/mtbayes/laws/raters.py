@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaincinv, gammaln, softmax
+from scipy.special import expit, gammaincinv, gammaln, logit, softmax
 
 from mtbayes._values import must, must_be_array, storable
 from mtbayes.types import Array, FloatArray
@@ -30,6 +30,8 @@ _OWN = 0.5  # of a rating, what it tells of a spread beside a truth that is not 
 _LEAST = 1e-3  # of the spread of all ratings: nobody's noise is smaller
 _WIDE = 3.0  # times nine tenths of ratings is how far from their middle one tells of their spread
 _WILD = 1e150  # what a larger rating is taken for; the square of such is a number
+_ASTRAY = 0.02  # of ratings, that are of something else, before any are seen
+_STEPS = 30  # towards the share of ratings that are
 
 
 @storable
@@ -121,6 +123,31 @@ class Raters:
         """Ratings less what is expected of them, [K]."""
         expected = self.bias[ratings.who] + self.scale[ratings.who] * truth.mean[ratings.row]
         return np.asarray(ratings.bounded - expected)
+
+    def astray(self, prior: Level, truth: Level, ratings: Ratings) -> FloatArray:
+        """Probability that no rating of a row is about that row, [n].
+
+        A rating that is not lies anywhere that ratings of its person lie. How often that is so is
+        half belief and half found, since what a careless person says of a row looks the same. That
+        it is so of several of a row at once, however far the features are, is hardly likely.
+        """
+        row, who = ratings.row, ratings.who
+        off, spread = self.residual(truth, ratings), self.spread[who]
+        near = usual(truth.mean)
+        centre = self.bias[who] + self.scale[who] * near.mean()
+        wide = np.hypot(self.scale[who] * usual_spread(near), spread)
+        ratio = _log_t(ratings.bounded - centre, wide) - _log_t(off, spread)  # of both laws
+        # Of the truths that a row may have, those that its ratings allow.
+        variance = self.factor * prior.variance
+        left = 0.5 * (np.log(truth.variance / variance) - (truth.mean - prior.mean) ** 2 / variance)
+        share = _ASTRAY
+        for _ in range(_STEPS):
+            odds = logit(share) + ratio
+            # log of Π (1 - share + share · ratio) over Π share · ratio, beside `left`
+            all_of_row = expit(-left - _over(row, np.logaddexp(0.0, -odds), ratings.rows))
+            each = all_of_row[row] + (1 - all_of_row[row]) * expit(odds)
+            share = 0.5 * (float(each.mean()) + _ASTRAY)
+        return all_of_row
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Low and high ends of the spreads, [A] each."""
@@ -221,6 +248,11 @@ def _evidence(squares: FloatArray, counts: Array, hold: float, common: float) ->
     own = gammaln((hold + counts) / 2) - gammaln(hold / 2)
     with_all = 0.5 * hold * np.log(hold * common)
     return np.sum(own + with_all - 0.5 * (hold + counts) * np.log(hold * common + squares))
+
+
+def _log_t(off: FloatArray, scale: FloatArray) -> FloatArray:
+    """Log density of Student's t that has the tails of the noise, but for a constant."""
+    return np.asarray(-np.log(scale) - 0.5 * (_TAILS + 1) * np.log1p((off / scale) ** 2 / _TAILS))
 
 
 def _over(where: Array, values: FloatArray, size: int) -> FloatArray:

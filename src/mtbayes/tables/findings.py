@@ -45,8 +45,10 @@ def findings(
     share = estimator.law_.epsilon if expect is None else expect
     probability = judged.at(share)
     suggested = judged.suggestion(y, probability)
+    crowd = getattr(estimator, "crowd_", None)
+    several = crowd is not None and len(crowd.names) > 1
     words = _about_classes if model.schema.task == "classes" else _about_numbers
-    likely, shown, why = words(estimator, judged.prediction, y, suggested)
+    likely, shown, why = words(estimator, judged.prediction, y, suggested, several)
     strange = -np.clip(judged.suspicion, 1e-300, 1 - 1e-16)  # the worst are all as strange
     order = np.lexsort((likely, strange))
     return Findings(
@@ -70,9 +72,12 @@ def with_influence(model: TableModel, rows: TableRows, found: Findings) -> tuple
 
 
 def _about_classes(
-    estimator: Any, probs: FloatArray, y: Array, suggested: Array
+    estimator: Any, probs: FloatArray, y: Array, suggested: Array, several: bool
 ) -> tuple[FloatArray, list[Any], list[str]]:
-    """Probability of what is given, what is suggested, and why."""
+    """Probability of what is given, what is suggested, and why.
+
+    several: people labelled each row, and what is given is their consensus
+    """
     labels = estimator.classes_
     codes: Any = np.searchsorted(labels, y)
     true: Any = np.searchsorted(labels, suggested)
@@ -83,13 +88,17 @@ def _about_classes(
         if best != given:
             text += f", {labels[best]} {_likely(p[best])}"
         if best != other:
-            text += f"; but so few labels are wrong here that {labels[given]} stands"
+            text += (
+                f"; but by what people said of it {labels[int(other)]} is likelier"
+                if several
+                else f"; but so few labels are wrong here that {labels[given]} stands"
+            )
         why.append(text)
     return probs[np.arange(len(y)), codes], suggested.tolist(), why
 
 
 def _about_numbers(
-    estimator: Any, prediction: FloatArray, y: Array, suggested: Array
+    estimator: Any, prediction: FloatArray, y: Array, suggested: Array, several: bool
 ) -> tuple[FloatArray, list[Any], list[str]]:
     """Minus the distance of what is given, what is suggested, and why."""
     mean, std = prediction.T
