@@ -35,6 +35,21 @@ def test_missing_of_pandas_is_a_gap():
     assert Annotations.wide(frame).value.tolist() == [1, 2, 1]
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t\n"])
+def test_blank_text_is_a_gap(blank):
+    wide = Annotations.wide({"x": ["a", blank], "y": [blank, "b"]})
+    long = Annotations.long([0, 0, 1], ["x", "y", "y"], ["a", blank, "b"])
+    assert wide.value.tolist() == long.value.tolist() == ["a", "b"]
+
+
+def test_number_that_stands_for_a_gap_is_a_label_until_it_is_replaced():
+    frame = pd.DataFrame({"x": [-1, 2, 1], "y": [1, -1, 2]})
+    array = frame.to_numpy()
+    assert Annotations.wide(frame).value.tolist() == [-1, 1, 2, -1, 1, 2]
+    for gaps in (frame.replace(-1, None), np.where(array == -1, None, array)):
+        assert Annotations.wide(gaps).value.tolist() == [1, 2, 1, 2]
+
+
 def test_long_is_wide():
     long = Annotations.long(
         ["r2", "r0", "r0", "r1"],

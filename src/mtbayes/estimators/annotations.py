@@ -20,7 +20,8 @@ class Annotations:
     """Labels, or numbers, that several people gave to rows: pass them to `fit` as y.
 
     Made by `wide`, a column for each person, or `long`, an entry for each label. Every row must
-    have a label, and every person must have given one; gaps are fine elsewhere.
+    have a label, and every person must have given one; gaps are fine elsewhere. Gaps are None, NaN,
+    NA and blank text; any other value is a label, -1 too.
 
     row, who, value: [K], which row and who, counted from 0, and what was said
     rows: how many rows there are; names: of the people, [A]; classes: all labels, if they are named
@@ -48,6 +49,9 @@ class Annotations:
         cls, table: Any, names: Sequence[Any] | None = None, classes: Any = None
     ) -> Annotations:
         """From a data frame or an array [n, A], a column for each person, with gaps.
+
+        Gaps are None, NaN, NA and blank text. Any other value is a label: where -1 stands for none,
+        give `frame.replace(-1, None)`, or `np.where(array == -1, None, array)`.
 
         names: of the columns, of an array that has none
         classes: all labels there are, where one may be used by one person alone
@@ -228,7 +232,9 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _gap(value: Any) -> bool:
-    """None, NaN, and what pandas writes for them."""
+    """None, NaN, what pandas writes for them, and blank text."""
+    if isinstance(value, str):
+        return not value.strip()
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
