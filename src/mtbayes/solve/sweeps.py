@@ -62,10 +62,13 @@ def sweep(
     for name in options:
         _check.known("option", name, _OPTIONS)
     criteria, seeds = listed_criteria(criteria), listed_keys(keys)
-    if len({c.template() for c in criteria}) > 1:
+    kinds: dict[Objective, Objective] = {}
+    for criterion in criteria:
+        kinds.setdefault(criterion.template(), criterion)
+    if len(kinds) > 1:
         raise InvalidInput(
             "criteria must differ in t and beta alone, so that one program serves all, got "
-            f"{', '.join(sorted({repr(c.template()) for c in criteria}))}. Sweep each kind apart."
+            f"{', '.join(map(repr, kinds.values()))}. Sweep each kind apart."
         )
     if is_streamed(x):
         raise InvalidInput("x must be an array in memory for a sweep. Call `fit` for each t.")
