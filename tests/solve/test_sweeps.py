@@ -62,7 +62,8 @@ def test_a_whole_number_is_as_good_as_its_key():
             r"[^()]*\)\. Sweep each kind apart",
         ),
         (lambda: walked(start=Particles(1)), "option must be one of .*, got 'start'"),
-        (lambda: walked(checkpoint="p"), "option must be one of .*, got 'checkpoint'"),
+        (lambda: walked(checkpoint="p"), "checkpoint must be left out, .* got 'p'. Call fit"),
+        (lambda: swept(checkpoint="p"), "checkpoint must be left out, .* got 'p'. Call fit"),
     ],
 )
 def test_what_cannot_be_run_is_told_before_a_fit(run, words, untrained):
