@@ -154,7 +154,9 @@ def test_fit_learns_the_consensus(files):
     ("words", "told"),
     [
         ((), "--annotators must name the columns with labels, got none"),
-        (("--annotators", "q*"), "annotators must be a column of the file, got 'q*'"),
+        (("--annotators", "p0,p9"), "--annotators must be a column of the file, got 'p9'. There"),
+        (("--annotators", "q*"), "got the pattern 'q*', which matches none. There are 'id', 'x'"),
+        (("--annotators", "long.csv"), "Add --annotations long.csv --row ID for a file with"),
         (("--annotators", "*"), "--annotators must leave columns to learn from, got all"),
         (("--annotations", "long.csv"), "--annotations and --row must be given together"),
         (("--annotators", "p*", "--row", "id"), "--annotations and --row must be given together"),
@@ -170,6 +172,17 @@ def test_bad_options_are_told(files, monkeypatch, words, told):
     result = run("consensus", "wide.csv", "--force", *words)
     assert result.exit_code == 2
     assert told in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("command", ["consensus", "fit"])
+def test_wrong_name_is_told_before_a_file_that_exists(files, monkeypatch, tmp_path, command):
+    monkeypatch.chdir(tmp_path)
+    option = "--out" if command == "consensus" else "--model"
+    there = write(tmp_path / "there.csv", ["a"], [])
+    for name, told in [("p9", "got 'p9'"), ("p0,p1", "Add --force to write over it")]:
+        result = run(command, files["wide"], "--annotators", name, option, there)
+        assert result.exit_code == 2
+        assert told in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,21 @@ def test_missing_of_pandas_is_a_gap():
     assert Annotations.wide(frame).value.tolist() == [1, 2, 1]
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t\n"])
+def test_blank_text_is_a_gap(blank):
+    wide = Annotations.wide({"x": ["a", blank], "y": [blank, "b"]})
+    long = Annotations.long([0, 0, 1], ["x", "y", "y"], ["a", blank, "b"])
+    assert wide.value.tolist() == long.value.tolist() == ["a", "b"]
+
+
+def test_number_that_stands_for_a_gap_is_a_label_until_it_is_replaced():
+    frame = pd.DataFrame({"x": [-1, 2, 1], "y": [1, -1, 2]})
+    array = frame.to_numpy()
+    assert Annotations.wide(frame).value.tolist() == [-1, 1, 2, -1, 1, 2]
+    for gaps in (frame.replace(-1, None), np.where(array == -1, None, array)):
+        assert Annotations.wide(gaps).value.tolist() == [1, 2, 1, 2]
+
+
 def test_long_is_wide():
     long = Annotations.long(
         ["r2", "r0", "r0", "r1"],
@@ -157,3 +172,40 @@ def test_label_of_one_person_alone_is_refused_unless_it_is_named():
         Annotations.wide(table).check_labels()
     Annotations.wide(table, classes=["a", "b", "catt"]).check_labels()
     Annotations.wide({"x": ["a", "b"]}).check_labels()
+
+
+NAMED = pd.DataFrame(WIDE, index=["r0", "r1", "r2"])
+TURNED = ["r2", "r1", "r0"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Annotations.wide(NAMED),
+        Annotations.wide(NAMED, classes=["a", "b", "c"]),
+        Annotations.long(NAMED.index, ["x"] * 3, ["a"] * 3, index=NAMED.index),
+    ],
+)
+def test_rows_of_x_in_another_order_are_told(said):
+    words = "y must have its rows in the order of X, got labels of 'r0' in row 0, where X has 'r2'"
+    with pytest.raises(InvalidInput, match=words):
+        said.check_order(pd.DataFrame({"f": 0}, index=TURNED))
+    said.check_order(pd.DataFrame({"f": 0}, index=NAMED.index))
+
+
+@pytest.mark.parametrize(
+    ("said", "x"),
+    [
+        (Annotations.wide(NAMED), pd.DataFrame({"f": 0}, index=["r2", "r1", "other"])),
+        (Annotations.wide(NAMED), np.zeros((3, 1))),
+        (Annotations.wide(NAMED), [[0], [0], [0]]),
+        (Annotations.wide(pl.DataFrame(WIDE)), pd.DataFrame({"f": 0}, index=[2, 1, 0])),
+        (Annotations.wide(pd.DataFrame(WIDE)), pl.DataFrame({"f": [0, 0, 0]})),
+        (  # names in a column of X, whose own index counts
+            Annotations.long([0, 1, 2], "xxx", "aaa", index=pd.Series([2, 1, 0])),
+            pd.DataFrame({"f": [0, 0, 0]}),
+        ),
+    ],
+)
+def test_places_count_where_names_say_nothing_of_the_order(said, x):
+    said.check_order(x)

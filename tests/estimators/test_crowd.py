@@ -1,6 +1,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
@@ -267,6 +268,13 @@ def test_rows_must_be_as_many_as_were_labelled(data):
     x, _, table = data
     with pytest.raises(InvalidInput, match="X must have a row for each that was labelled, got 239"):
         quick().fit(x[1:], Annotations.wide(table))
+
+
+def test_rows_in_another_order_than_those_labelled_are_told(data):
+    x, _, table = data
+    shuffled = pd.DataFrame(x).sample(frac=1, random_state=0)
+    with pytest.raises(InvalidInput, match="y must have its rows in the order of X, got labels of"):
+        quick().fit(shuffled, Annotations.wide(pd.DataFrame(table)))
 
 
 def test_a_row_beyond_the_table_is_named(data):

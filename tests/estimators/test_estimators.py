@@ -213,6 +213,14 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(wine, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(x), whole.predict_proba(x))
 
 
+@pytest.mark.parametrize("seed", [None, np.random.RandomState(0)])
+def test_a_checkpoint_needs_a_seed_that_stays(wine, tmp_path, seed):
+    words = "random_state must be a whole number where checkpoint is given, got .* Set it, such as"
+    with pytest.raises(InvalidInput, match=words):
+        RobustClassifier(**QUICK | {"random_state": seed}).fit(*wine, checkpoint=tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [

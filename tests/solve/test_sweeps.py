@@ -56,8 +56,14 @@ def test_a_whole_number_is_as_good_as_its_key():
         (lambda: swept([]), "criteria must hold at least one entry, got none. Try"),
         (lambda: walked([]), "criteria must hold at least one entry, got none. Try"),
         (lambda: walked([ONE, 0.5]), "criterion must have a method rows, got 0.5"),
+        (
+            lambda: swept([ONE, Criterion(2, 0.7), Criterion(1, 0.7, 50), Criterion(1, 0.6)]),
+            r"got Criterion\(m=2, t=0.8, beta=1.0, .*\), Criterion\(m=1, t=0.7, beta=50, "
+            r"[^()]*\)\. Sweep each kind apart",
+        ),
         (lambda: walked(start=Particles(1)), "option must be one of .*, got 'start'"),
-        (lambda: walked(checkpoint="p"), "option must be one of .*, got 'checkpoint'"),
+        (lambda: walked(checkpoint="p"), "checkpoint must be left out, .* got 'p'. Call fit"),
+        (lambda: swept(checkpoint="p"), "checkpoint must be left out, .* got 'p'. Call fit"),
     ],
 )
 def test_what_cannot_be_run_is_told_before_a_fit(run, words, untrained):

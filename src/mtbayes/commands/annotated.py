@@ -13,9 +13,9 @@ import numpy as np
 
 from mtbayes.commands.audited import beside
 from mtbayes.commands.learning import aloud, check_task, note_seen
-from mtbayes.commands.outputs import writer
+from mtbayes.commands.outputs import TABLES, writer
 from mtbayes.commands.screen import BadUsage, Screen, usage
-from mtbayes.data.coder import cells_of
+from mtbayes.data.coder import cells_of, listed
 from mtbayes.data.reading import Source, open_table
 from mtbayes.data.schema import Schema, check_target, learn_table
 from mtbayes.errors import InvalidInput
@@ -72,6 +72,11 @@ class People(NamedTuple):
                 "--annotations and --row must be given together: --row names the column by which "
                 "rows of DATA are known in the file of labels."
             )
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse names that no column of the file has, before anything is written."""
+        if self.annotators is not None:
+            _columns(names, self.annotators)
 
 
 class Entry(NamedTuple):
@@ -162,7 +167,13 @@ def _columns(names: Sequence[str], wanted: str) -> list[str]:
     for part in (word.strip() for word in wanted.split(",")):
         fitting = [name for name in names if fnmatchcase(name, part)]
         if not fitting:
-            usage(check_target, names, part, "annotators")
+            _check_no_file(part)
+            if set(part) & set("*?["):
+                raise BadUsage(
+                    f"--annotators must match columns of the file, got the pattern {part!r}, which "
+                    f"matches none. There are {listed(names)}."
+                )
+            usage(check_target, names, part, "--annotators")
         found += [name for name in fitting if name not in found]
     if len(found) == len(names):
         raise BadUsage(
@@ -170,6 +181,14 @@ def _columns(names: Sequence[str], wanted: str) -> list[str]:
             "those with labels alone."
         )
     return found
+
+
+def _check_no_file(word: str) -> None:
+    if Path(word).suffix.lower() in TABLES:
+        raise BadUsage(
+            f"--annotators must name columns of DATA, got the file {word!r}. Add --annotations "
+            f"{word} --row ID for a file with a line for each label."
+        )
 
 
 def _wide(table: Any, name: str) -> list[Entry]:

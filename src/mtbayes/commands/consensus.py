@@ -69,13 +69,14 @@ def consensus(
                 "a1,a2,a3 or a pattern, or --annotations labels.csv --row ID."
             )
         said.check(target)
+        source = opened(screen, data)
+        said.check_columns(source.names)
         path = new_file(out or Path(f"{stem(data)}-consensus.csv"), force, TABLES)
         about = new_file(people or Path(f"{stem(data)}-annotators.csv"), force, TABLES)
         asked = new_file(Path(f"{stem(data)}-ask.csv"), force) if ask else None
         kept = None if model is None else new_file(model, force)
         settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)
-        source = opened(screen, data)
         if is_large(source):
             raise BadUsage(
                 f"DATA must fit in memory for a consensus, got {data}, whose rows are read as they "

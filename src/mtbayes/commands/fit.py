@@ -64,10 +64,11 @@ def fit(
 
         people = People(annotators, annotations, row, classes)
         people.check(target)
+        source = opened(screen, data)
+        people.check_columns(source.names)
         path = new_file(model or Path(f"{stem(data)}.mtb"), force)
         settings = Settings(t, m, epochs, seed, learner)
         usage(settings.check)
-        source = opened(screen, data)
         large = is_large(source)
         if people.given and (large or review is not None):
             raise BadUsage(

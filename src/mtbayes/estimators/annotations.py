@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,12 @@ class Annotations:
     """Labels, or numbers, that several people gave to rows: pass them to `fit` as y.
 
     Made by `wide`, a column for each person, or `long`, an entry for each label. Every row must
-    have a label, and every person must have given one; gaps are fine elsewhere.
+    have a label, and every person must have given one; gaps are fine elsewhere. Gaps are None, NaN,
+    NA and blank text; any other value is a label, -1 too.
 
     row, who, value: [K], which row and who, counted from 0, and what was said
     rows: how many rows there are; names: of the people, [A]; classes: all labels, if they are named
+    index: names of the rows, where an index of pandas gave them
 
     >>> said = Annotations.wide({"ann": ["cat", "dog", None], "bob": ["cat", "cat", "dog"]})
     >>> said.rows, said.names.tolist(), said.value.tolist()
@@ -38,6 +40,7 @@ class Annotations:
     rows: int
     names: Array
     classes: Array | None = None
+    index: list[Any] | None = None
 
     def __repr__(self) -> str:
         said, people = len(self.value), len(self.names)
@@ -48,6 +51,12 @@ class Annotations:
         cls, table: Any, names: Sequence[Any] | None = None, classes: Any = None
     ) -> Annotations:
         """From a data frame or an array [n, A], a column for each person, with gaps.
+
+        Rows are in the order of X's: their places count, as everywhere in scikit-learn. Where both
+        are frames of pandas, `fit` refuses equal names of rows in another order.
+
+        Gaps are None, NaN, NA and blank text. Any other value is a label: where -1 stands for none,
+        give `frame.replace(-1, None)`, or `np.where(array == -1, None, array)`.
 
         names: of the columns, of an array that has none
         classes: all labels there are, where one may be used by one person alone
@@ -69,7 +78,8 @@ class Annotations:
             if not _gap(cells[j][i])
         ]
         row, who, value = zip(*entries, strict=True) if entries else ((), (), ())
-        return cls._of(row, who, value, rows, told, classes, lambda i: i)
+        found = cls._of(row, who, value, rows, told, classes, lambda i: i)
+        return replace(found, index=_row_names(getattr(table, "index", None)))
 
     @classmethod
     def long(
@@ -116,7 +126,8 @@ class Annotations:
         back = {place: name for name, place in known.items()}
         row_of, who = zip(*pairs, strict=True) if pairs else ((), ())
         called = None if index is None else back.__getitem__
-        return cls._of(row_of, who, values, rows, told, classes, called)
+        found = cls._of(row_of, who, values, rows, told, classes, called)
+        return replace(found, index=_row_names(index))
 
     @classmethod
     def _of(
@@ -153,6 +164,19 @@ class Annotations:
             )
         _check_rows(self.row, count, int)
 
+    def check_order(self, x: Any) -> None:
+        """Refuse an X whose rows have the names of those labelled, in another order."""
+        ours, theirs = self.index, _row_names(getattr(x, "index", None))
+        if ours is None or theirs is None or ours == theirs:
+            return
+        if len(set(theirs)) == len(theirs) == len(ours) and set(theirs) == set(ours):
+            place = next(i for i, name in enumerate(theirs) if name != ours[i])
+            raise InvalidInput(
+                f"y must have its rows in the order of X, got labels of {ours[place]!r} in row "
+                f"{place}, where X has {theirs[place]!r}. Put both in one order: "
+                "Annotations.wide(W.loc[X.index]), or .long(..., index=X.index)."
+            )
+
     def of_classes(self, classes: Any) -> Annotations:
         """The same with all labels named that there are."""
         known = np.asarray(classes)
@@ -162,7 +186,7 @@ class Annotations:
                 f"classes must hold all labels, got {strange[0]!r}, which is none of them. Correct "
                 "the label, or add it to classes."
             )
-        return Annotations(self.row, self.who, self.value, self.rows, self.names, known)
+        return replace(self, classes=known)
 
     def check_labels(self, option: str = "classes=[...]") -> None:
         """Refuse, for classes, a label that one person of several uses: a slip of the pen.
@@ -227,8 +251,15 @@ def _listed(values: Any) -> list[Any]:
     return [v.item() if isinstance(v, np.generic) else v for v in listed]
 
 
+def _row_names(index: Any) -> list[Any] | None:
+    """Of an index of pandas; a list or a column may hold other names than X's index does."""
+    return _listed(index) if hasattr(index, "get_indexer") else None
+
+
 def _gap(value: Any) -> bool:
-    """None, NaN, and what pandas writes for them."""
+    """None, NaN, what pandas writes for them, and blank text."""
+    if isinstance(value, str):
+        return not value.strip()
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 

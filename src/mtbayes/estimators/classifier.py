@@ -125,7 +125,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
         sample_weight: how often each row counts
         trusted: [n], True for rows whose label is known to be right: none of them is called wrong,
             and each is believed as at t = 1. Correct a label in y and mark it here
-        checkpoint: a folder; a fit that was killed goes on from there
+        checkpoint: a folder; a fit that was killed goes on from there. random_state is then an int
         mesh: a `jax.sharding.Mesh`, whose devices share the rows of each step
         """
         self._learn_from(X, y, sample_weight, Place.of(checkpoint, mesh), trusted)

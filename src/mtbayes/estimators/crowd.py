@@ -37,6 +37,7 @@ class Crowded:
         rows = self.checked(x, reset=True)
         numbers = as_numbers(rows)
         y.check_rows(len(numbers))
+        y.check_order(x)
         self._check_annotations(y)
         start = self._crowd.first(numbers, y, self._seed())
         target = start.target

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,6 +101,12 @@ class Supervised(Crowded, TriesLearners):
     def _learn_from(self, x: Any, y: Any, sample_weight: Any, place: Place, trusted: Any) -> None:
         """Learn from rows in memory or elsewhere."""
         self.check_parameters()
+        if place.folder is not None and not isinstance(self.random_state, Integral):
+            raise InvalidInput(
+                "random_state must be a whole number where checkpoint is given, got "
+                f"{self.random_state!r}. Set it, such as random_state=0: a fit goes on only where "
+                "it draws what the stopped one drew."
+            )
         with self._bar() as callback:
             place = place._replace(callback=callback)
             if trusted is not None and (is_streamed(x) or place.mesh is not None):

@@ -59,13 +59,15 @@ def sweep(
     (2, 3)
     """
     _check.count(width, "width", "It bounds memory; 12 is the default.")
-    for name in options:
-        _check.known("option", name, _OPTIONS)
+    _check_options(options, _OPTIONS)
     criteria, seeds = listed_criteria(criteria), listed_keys(keys)
-    if len({c.template() for c in criteria}) > 1:
+    kinds: dict[Objective, Objective] = {}
+    for criterion in criteria:
+        kinds.setdefault(criterion.template(), criterion)
+    if len(kinds) > 1:
         raise InvalidInput(
             "criteria must differ in t and beta alone, so that one program serves all, got "
-            f"{', '.join(sorted({repr(c.template()) for c in criteria}))}. Sweep each kind apart."
+            f"{', '.join(map(repr, kinds.values()))}. Sweep each kind apart."
         )
     if is_streamed(x):
         raise InvalidInput("x must be an array in memory for a sweep. Call `fit` for each t.")
@@ -78,6 +80,17 @@ def sweep(
         group = pairs[begin : begin + width]
         solutions += _side_by_side([Training(replace(problem, criterion=c), k) for c, k in group])
     return [solutions[i : i + len(seeds)] for i in range(0, len(solutions), len(seeds))]
+
+
+def _check_options(options: dict[str, Any], allowed: list[str]) -> None:
+    if "checkpoint" in options:
+        raise InvalidInput(
+            "checkpoint must be left out, for sweeps and paths keep none, got "
+            f"{options['checkpoint']!r}. Call fit(..., checkpoint=...) for each criterion and key, "
+            "with a file for each."
+        )
+    for name in options:
+        _check.known("option", name, allowed)
 
 
 def _side_by_side(group: list[Training]) -> list[Solution]:
@@ -148,8 +161,7 @@ def path(
     [20, 4, 4]
     """
     _check.fraction(share, "share", "0.2 makes a path of 11 cost 3 fits.")
-    for name in options:
-        _check.known("option", name, [*_OPTIONS, *_ALSO_ALONG])
+    _check_options(options, [*_OPTIONS, *_ALSO_ALONG])
     solutions: list[Solution] = []
     for i, criterion in enumerate(listed_criteria(criteria)):
         start = solutions[-1].state if solutions else None
