@@ -173,8 +173,9 @@ class Annotations:
             place = next(i for i, name in enumerate(theirs) if name != ours[i])
             raise InvalidInput(
                 f"y must have its rows in the order of X, got labels of {ours[place]!r} in row "
-                f"{place}, where X has {theirs[place]!r}. Put both in one order: "
-                "Annotations.wide(W.loc[X.index]), or .long(..., index=X.index)."
+                f"{place}, where X has {theirs[place]!r}. Put both in one order, as "
+                "Annotations.wide(W.loc[X.index]) or .long(..., index=X.index) do, or give "
+                "W.to_numpy() if places count and not names."
             )
 
     def of_classes(self, classes: Any) -> Annotations:
