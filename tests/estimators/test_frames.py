@@ -90,7 +90,8 @@ def test_text_alone_is_learned_from(frame, tmp_path, learner):
     given = LABEL.copy()
     given[7] = "small" if LABEL[7] == "large" else "large"
     words = frame[["remark"]]
-    model = RobustClassifier(learner, t=0.7, modes=3, hidden=(10,), epochs=100, random_state=0)
+    hidden = {"hidden": (10,)} if learner == "network" else {}
+    model = RobustClassifier(learner, t=0.7, modes=3, epochs=100, random_state=0, **hidden)
     model.fit(words, given)
     assert [column.kind for column in model.coder_.columns] == ["text"]
     assert (model.predict(words) == LABEL).all()
