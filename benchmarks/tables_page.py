@@ -29,12 +29,12 @@ def write_page(results: Results, folder: Path) -> None:
         f"comes. {len(results)} cells: "
         f"{len({r['table'] for r in results})} tables, shares of wrong rows "
         f"{', '.join(sorted({format(r['epsilon'], 'g') for r in results}))}, "
-        f"split {', '.join(map(str, sorted({r['seed'] for r in results})))}.",
+        f"splits {', '.join(map(str, sorted({r['seed'] for r in results})))}.",
         "",
         "Which learners are pooled, and with which settings, was found on some of these tables and",
         "on test rows of other splits, the law of wrong labels on splits of its own of most of",
         "them: read the numbers as of tables that the default was made on, with other test rows.",
-        "No setting was chosen by this split; that surprises have a heavy tail was thought of when",
+        "No setting was chosen by these; that surprises have a heavy tail was thought of when",
         "mlc_churn of split 6 was seen, and settled on others. Rivals were not tuned.",
         "",
         *_missing(results),
