@@ -8,8 +8,8 @@ rows, at random, are learned from: with a share ε of their labels flipped to an
 their numbers replaced uniformly over the range and one in ten of those times ten. The others stay
 clean and are predicted. Everyone gets the numbers that `mtbayes fit` makes of the cells.
 A run that was stopped goes on from tables.jsonl in DIR. After a change of the estimators --ours
-measures them anew, beside what is kept of their rivals, who have not changed. --write makes the
-page from what is there.
+measures them anew, beside what is kept of their rivals, who have not changed; docs/tables has the
+cells of its page, to go on from in DIR. --write makes the page from what is there.
 
 Probabilities below 1e-6 count as that. A rival that predicts a number alone is given a law of its
 errors, those on a fifth of its rows that were held out. AUROC is of wrong rows, by cleanlab's

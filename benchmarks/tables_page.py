@@ -148,12 +148,12 @@ def _wide(r: Any) -> bool:
 
 def _missing(results: Results) -> list[str]:
     """In which cells a rival was left out, and that this may flatter us."""
-    without = [f"{r['table']} ({r['epsilon']:g})" for r in results if _SLOW not in r["methods"]]
+    without = [r["table"] for r in results if _SLOW not in r["methods"]]
     if not without:
         return []
     return [
-        f"{_SLOW} was not run in {len(without)} of {len(results)} cells, where it takes minutes:",
-        f"{', '.join(without)}. On another split it was the best rival in some of them, and",
+        f"{_SLOW} was not run in {len(without)} of {len(results)} cells, where it takes minutes, of",
+        f"{', '.join(sorted(set(without)))}. On another split it was the best rival in some, and",
         "before us in some at ε = 0, so the counts below are too kind to us there.",
         "",
     ]
