@@ -152,7 +152,7 @@ def _missing(results: Results) -> list[str]:
     if not without:
         return []
     return [
-        f"{_SLOW} was not run in {len(without)} of {len(results)} cells, where it takes minutes, of",
+        f"{_SLOW} was not run in {len(without)} of {len(results)} cells, where it is slow:",
         f"{', '.join(sorted(set(without)))}. On another split it was the best rival in some, and",
         "before us in some at ε = 0, so the counts below are too kind to us there.",
         "",
