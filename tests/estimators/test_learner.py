@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
+    RandomForestClassifier,
     RandomForestRegressor,
     VotingClassifier,
 )
@@ -197,6 +198,33 @@ def test_a_users_own_estimator(estimator, tmp_path):
     assert model.learner_ == type(last).__name__
     with pytest.raises(InvalidInput, match=r"learner .*to be saved.*learner='auto'"):
         model.save(tmp_path / "model.mtb")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [RandomForestClassifier(5), make_pipeline(StandardScaler(), RandomForestClassifier(5))],
+    ids=["alone", "in a pipeline"],
+)
+def test_equal_seeds_give_equal_fits_of_a_users_own(estimator, dirty):
+    x, _, given = dirty
+
+    def said(seed):
+        return RobustClassifier(estimator, random_state=seed).fit(x, given.data).predict_proba(x)
+
+    first = said(0)
+    np.testing.assert_array_equal(said(0), first)
+    assert np.abs(said(1) - first).max() > 0.01
+
+
+def test_folds_draw_by_seeds_of_their_own_and_a_users_seed_stays(numbers):
+    forest, given = RandomForestRegressor(3), RandomForestRegressor(3, random_state=7)
+    for learner, count in ((forest, 5), (given, 1)):
+        model = RobustRegressor(learner, t=1.0, random_state=0).fit(*numbers[:2])
+        fits, *_ = model.fitted_.state[0]
+        seeds = {fit.random_state for fit in fits}
+        assert len(seeds) == count
+    assert seeds == {7}
+    assert forest.random_state is None
 
 
 def test_a_users_own_regressor(numbers):

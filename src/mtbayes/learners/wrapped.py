@@ -15,8 +15,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mtbayes.errors import InvalidInput
 from mtbayes.learners import MEMBERS, Crossing, Place
-from mtbayes.learners.folds import class_shares, log_density, middle_width, pull
+from mtbayes.learners.folds import class_shares, log_density, middle_width, pull, seed_of
 from mtbayes.learners.frame import Frame, as_given
+from mtbayes.maths import draws
 from mtbayes.predictives import ClassPredictive, GaussianPredictive, in_order
 from mtbayes.progress import Progress
 from mtbayes.types import Array, FloatArray, Rows
@@ -59,12 +60,12 @@ class Wrapped:
             share = 0.0
             if t < 1 and inner is None:
                 share = (folds - 1) / (folds + 1)
-                inner = self._inner(rows, fold, place.part(0.0, share))
+                inner = self._inner(rows, fold, key, place.part(0.0, share))
             weight = rows.weight * np.broadcast_to(pull(inner, t, rows.trusted), (folds, n))
             here = place.part(share, 1 - share)
             fits = []
             for k in range(folds):
-                fits.append(self._fitted(rows, weight[k], fold != k))
+                fits.append(self._fitted(rows, weight[k], fold != k, draws.child(key, k, k)))
                 here.callback(Progress((k + 1) / folds, f"{self.name} at t = {t:g}"))
             said = [
                 self._answer(f, rows.x[fold == k], self._shares(rows.take(fold != k)))
@@ -90,14 +91,14 @@ class Wrapped:
         """Estimators of others are not in files."""
         raise InvalidInput("a file cannot hold an estimator of one's own.")
 
-    def _inner(self, rows: Rows, fold: Array, place: Place) -> FloatArray:
+    def _inner(self, rows: Rows, fold: Array, key: Array, place: Place) -> FloatArray:
         """Log probability of each row by fits that have seen neither it nor fold k, [folds, n]."""
         folds = int(fold.max()) + 1
         pairs = [(k, other) for k in range(folds) for other in range(k)]
         known = np.zeros((folds, len(rows.y)))
         for i, (k, other) in enumerate(pairs):
             out = (fold == k) | (fold == other)
-            fit = self._fitted(rows, rows.weight, ~out)
+            fit = self._fitted(rows, rows.weight, ~out, draws.child(key, k, other))
             shares = self._shares(rows.take(~out))
             said = self._predictive([self._answer(fit, rows.x[out], shares)], 1.0)
             logs = self._log_prob(said, rows.y[out], rows.weight[out])
@@ -106,13 +107,13 @@ class Wrapped:
             place.callback(Progress((i + 1) / len(pairs), f"{self.name} without two folds"))
         return known
 
-    def _fitted(self, rows: Rows, weight: FloatArray, which: Array) -> Any:
+    def _fitted(self, rows: Rows, weight: FloatArray, which: Array, key: Array) -> Any:
         if self.classes and len(np.unique(rows.y[which])) < 2:
             raise InvalidInput(
                 "y must hold two classes in every four fifths of the rows, got one. Add rows of "
                 "the rare classes, or leave learner to 'auto'."
             )
-        found = clone(self.estimator)
+        found = _seeded(self.estimator, seed_of(key))
         x, y = as_given(rows.x[which]), rows.y[which]
         with _told(self.name, rows.x):
             return found.fit(x, y, **_weighted(found, weight[which]))
@@ -142,6 +143,17 @@ class Wrapped:
         if self.classes:
             return np.asarray(said.log_prob(y))
         return log_density(np.asarray(y, float) - said.mean, weight)
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """A clone that draws by a seed, in all its parts; seeds that a user set stay."""
+    found, draw = clone(estimator), np.random.RandomState(seed)
+    left = sorted(
+        name
+        for name, value in found.get_params().items()
+        if value is None and name.rpartition("__")[2] == "random_state"
+    )
+    return found.set_params(**{name: int(draw.randint(2**31 - 1)) for name in left})
 
 
 def check_wrapped(estimator: Any, *, classes: bool) -> None:
