@@ -224,8 +224,10 @@ def test_label_of_one_person_and_idle_person_are_told(files, monkeypatch):
     rows[0][3] = "nno"
     write(files["folder"] / "odd.csv", ["id", "x", "z", "p0", "p1", "p2", "p3"], rows)
     odd = run("consensus", "odd.csv", "--annotators", "p0,p1,p2", "--force", *QUICK)
-    told = "got 'nno', which 'p0' alone uses. Correct it, or name all labels in --classes a,b,c"
+    told = "'p0' alone uses, first in line 2. Correct it, or name all labels in --classes a,b,c"
     assert told in " ".join(odd.output.split())
+    twice = run("consensus", "odd.csv", "--annotators", "p0,p1,p0", "--force", *QUICK)
+    assert "name each column once, got 'p0' twice" in " ".join(twice.output.split())
     idle = run("consensus", "odd.csv", "--annotators", "p*", "--force", *QUICK)
     assert "every annotator must have given a label, got none by 'p3'" in " ".join(
         idle.output.split()

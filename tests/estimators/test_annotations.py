@@ -168,7 +168,9 @@ def test_rows_that_are_counted_are_told_where_x_is_known(ids, words):
 
 def test_label_of_one_person_alone_is_refused_unless_it_is_named():
     table = {"x": ["a", "b", "catt"], "y": ["a", "b", "b"]}
-    with pytest.raises(InvalidInput, match=r"got 'catt', which 'x' alone uses. Correct it, or"):
+    with pytest.raises(
+        InvalidInput, match=r"got 'catt', which 'x' alone uses, first in row 2. Corr"
+    ):
         Annotations.wide(table).check_labels()
     Annotations.wide(table, classes=["a", "b", "catt"]).check_labels()
     Annotations.wide({"x": ["a", "b"]}).check_labels()
@@ -209,3 +211,21 @@ def test_rows_of_x_in_another_order_are_told(said):
 )
 def test_places_count_where_names_say_nothing_of_the_order(said, x):
     said.check_order(x)
+
+
+def test_annotations_do_not_depend_on_the_order_of_columns_or_entries():
+    table = {"r10": ["a", "b", None], "r2": ["b", "b", "a"], "r1": [None, "a", "a"]}
+    turned = dict(reversed(table.items()))
+    entries = [(i, who, v[i]) for who, v in table.items() for i in (2, 0, 1) if v[i]]
+    turn = zip(*entries, strict=True)
+    made = [Annotations.wide(table), Annotations.wide(turned), Annotations.long(*turn)]
+    for said in made:
+        assert said.names.tolist() == ["r1", "r2", "r10"]
+        assert said.row.tolist() == [0, 0, 1, 1, 1, 2, 2]
+        assert said.who.tolist() == [1, 2, 0, 1, 2, 0, 1]
+        assert said.value.tolist() == ["b", "a", "a", "b", "b", "a", "a"]
+
+
+def test_row_of_an_infinite_rating_is_named():
+    with pytest.raises(InvalidInput, match="got inf by 'x' of row 1"):
+        Annotations.wide({"x": [1.0, float("inf")], "y": [1.0, 2.0]})

@@ -542,3 +542,10 @@ def test_labels_beyond_64_bits_are_told_how_to_be_written():
         x, [str(10**20), str(10**20 + 1)] * 10
     )
     assert found.classes_.tolist() == [str(10**20), str(10**20 + 1)]
+
+
+def test_two_numbers_alone_are_told_to_a_regressor():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = RobustRegressor(learner="linear", random_state=0)
+    with pytest.warns(UserWarning, match="y holds two numbers alone, 0 and 1"):
+        model.fit(x, (x[:, 0] > 0) * 1.0)

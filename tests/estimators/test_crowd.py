@@ -156,7 +156,7 @@ def test_numbers_of_people_with_a_bias_a_scale_and_a_spread():
     table = y[:, None] + bias + spread * rng.normal(size=(200, 3))
     table[::4, 2] = np.nan
     model = quick_of_numbers()
-    model.fit(x, Annotations.wide(table, names=["low", "fair", "high"]))
+    model.fit(x, Annotations.wide(table, names=["deep", "fair", "high"]))
 
     def error(found):
         return np.sqrt(np.mean((found - y - np.mean(found - y)) ** 2))
@@ -167,7 +167,7 @@ def test_numbers_of_people_with_a_bias_a_scale_and_a_spread():
     assert people[0].spread < people[1].spread < people[2].spread
     assert people[0].quality > people[2].quality
     assert ((model.consensus_probability_ > 0) & (model.consensus_probability_ <= 1)).all()
-    assert model.next_labels(1, x[:3])[0].annotator == "low"
+    assert model.next_labels(1, x[:3])[0].annotator == "deep"
     assert {q.annotator for q in model.next_labels(5)} == {"high"}
 
 

@@ -114,7 +114,7 @@ def learn_people(
     schema, rows = _coded(screen, source, table.drop_columns(gone), entries, target, task)
     given = _annotations(schema, entries, table.num_rows, people)
     if schema.task == "classes":
-        given.check_labels("--classes a,b,c")
+        given.check_labels("--classes a,b,c", source.where)
     screen.line(aloud(schema, given.value, guessed=task is None))
     estimator = settings.estimator(schema.task, verbose=screen.bars)
     estimator.fit(rows.x, given, checkpoint=done.folder)
@@ -164,7 +164,13 @@ def _said(source: Source, table: Any, people: People) -> tuple[list[Entry], list
 def _columns(names: Sequence[str], wanted: str) -> list[str]:
     """Columns by their names or by patterns such as rater_*."""
     found: list[str] = []
-    for part in (word.strip() for word in wanted.split(",")):
+    parts = [word.strip() for word in wanted.split(",")]
+    twice = next((word for word, times in Counter(parts).items() if times > 1), None)
+    if twice is not None:
+        raise BadUsage(
+            f"--annotators must name each column once, got {twice!r} twice. Name another person's."
+        )
+    for part in parts:
         fitting = [name for name in names if fnmatchcase(name, part)]
         if not fitting:
             _check_no_file(part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +25,9 @@ class Annotations:
     NA and blank text; any other value is a label, -1 too.
 
     row, who, value: [K], which row and who, counted from 0, and what was said
-    rows: how many rows there are; names: of the people, [A]; classes: all labels, if they are named
+    rows: how many rows there are; classes: all labels, if they are named
+    names: of the people, [A], in their own order, rater_2 before rater_10, so that columns or
+        entries in another order are the same annotations
     index: names of the rows, where an index of pandas gave them
 
     >>> said = Annotations.wide({"ann": ["cat", "dog", None], "bob": ["cat", "cat", "dog"]})
@@ -143,12 +146,16 @@ class Annotations:
         """Checked; called: what a user calls a row, None where only `fit` knows all rows."""
         if not value:
             raise InvalidInput("annotations must hold labels, got none. Look how they were made.")
-        _check_finite(value, who, names)
-        row_of, who_of = np.asarray(row, int), np.asarray(who, int)
-        _check_people(np.bincount(who_of, minlength=len(names)), names)
+        _check_finite(value, who, names, row, called)
+        order = sorted(range(len(names)), key=lambda j: _by_number(names[j]))
+        row_of, who_of = np.asarray(row, int), np.argsort(order)[np.asarray(who, int)]
+        told = [names[j] for j in order]
+        _check_people(np.bincount(who_of, minlength=len(told)), told)
         if called is not None:
             _check_rows(row_of, rows, called)
-        found = cls(row_of, who_of, _array(value), rows, np.array(names, object))
+        turn = np.lexsort((who_of, row_of))
+        listed = _array([value[i] for i in turn])
+        found = cls(row_of[turn], who_of[turn], listed, rows, np.array(told, object))
         return found if classes is None else found.of_classes(classes)
 
     def check_rows(self, count: int) -> None:
@@ -189,10 +196,12 @@ class Annotations:
             )
         return replace(self, classes=known)
 
-    def check_labels(self, option: str = "classes=[...]") -> None:
+    def check_labels(
+        self, option: str = "classes=[...]", where: Callable[[int], str] | None = None
+    ) -> None:
         """Refuse, for classes, a label that one person of several uses: a slip of the pen.
 
-        option: where a user may name all labels
+        option: where a user may name all labels; where: what a row is called
         """
         if self.classes is not None or len(self.names) < 2:
             return
@@ -202,10 +211,13 @@ class Annotations:
         alone = np.flatnonzero(users.sum(axis=1) == 1)
         if len(alone):
             person = self.names[users[alone[0]].argmax()]
+            place = int(self.row[(code.ravel() == alone[0]).argmax()])
+            row = f"row {place if self.index is None else self.index[place]!r}"
             rated = " Ratings are for RobustRegressor, or --task number."
             raise InvalidInput(
                 f"labels must be used by several people, got {labels[alone[0]].item()!r}, which "
-                f"{person!r} alone uses. Correct it, or name all labels in {option} if it is meant."
+                f"{person!r} alone uses, first in {where(place) if where else row}. Correct it, or "
+                f"name all labels in {option} if it is meant."
                 + (rated if labels.dtype.kind in "iuf" else "")
             )
 
@@ -306,12 +318,25 @@ def _stray(name: Any, person: Any, why: str) -> InvalidInput:
     )
 
 
-def _check_finite(values: Sequence[Any], who: Sequence[int], names: list[Any]) -> None:
-    for value, j in zip(values, who, strict=True):
+def _by_number(name: Any) -> tuple[list[str | int], str]:
+    """Orders names as people do: a2 before a10."""
+    parts = re.split(r"([0-9]+)", str(name))
+    return [int(v) if i % 2 else v for i, v in enumerate(parts)], type(name).__name__
+
+
+def _check_finite(
+    values: Sequence[Any],
+    who: Sequence[int],
+    names: list[Any],
+    row: Sequence[int],
+    called: Callable[[int], Any] | None,
+) -> None:
+    for value, j, i in zip(values, who, row, strict=True):
         if isinstance(value, float) and math.isinf(value):
+            name = i if called is None else called(i)
             raise InvalidInput(
-                f"labels must be finite, got {value} by {names[j]!r}. Put None where a person gave "
-                "no label."
+                f"labels must be finite, got {value} by {names[j]!r} of row {name!r}. Put None "
+                "where a person gave no label."
             )
 
 

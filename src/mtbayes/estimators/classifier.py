@@ -162,7 +162,8 @@ class RobustClassifier(ClassifierMixin, Supervised):
                 f"y must hold at least 2 classes, got 1 class: {_some(labels.tolist())}. "
                 "There is nothing to tell apart."
                 if classes is None
-                else "classes must hold at least 2 labels, got 1. Name them all."
+                else f"classes must hold at least 2 labels, got 1: {_some(labels.tolist())}. Name "
+                "all that there may be."
             )
         if classes is None and len(labels) > max(_FEW_CLASSES, len(y) // 2):
             raise InvalidInput(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,7 @@ class RobustRegressor(RegressorMixin, Supervised):
         x, y = self.checked(x, y, reset=reset, y_numeric=True)
         if reset:
             inputs.check_size(y)
+            _warn_of_two(y)
         return x, y
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:
@@ -233,3 +235,15 @@ class RobustRegressor(RegressorMixin, Supervised):
         """Which of new rows have a wrong target, and what it should be."""
         found = self.judge(X, y)
         return Outliers(found.outlier_probability, found.alternative)
+
+
+def _warn_of_two(y: FloatArray) -> None:
+    """Of two values the rarer looks wrong to a density of numbers."""
+    low, high = float(y.min()), float(y.max())
+    if low < high and np.all((y == low) | (y == high)):
+        warnings.warn(
+            f"y holds two numbers alone, {low:g} and {high:g}: rows with the rarer one may all be "
+            "called wrong. Use RobustClassifier if they stand for classes.",
+            UserWarning,
+            stacklevel=2,
+        )
