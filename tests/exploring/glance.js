@@ -7,4 +7,10 @@ seen.wide.push(document.documentElement.scrollWidth, innerWidth);
 seen.ground = getComputedStyle(document.body).backgroundColor;
 seen.buttons = [...document.querySelectorAll("button")].filter(one => one.offsetHeight).map(one => one.offsetHeight);
 seen.text = [...document.querySelectorAll("svg text")].map(one => parseFloat(getComputedStyle(one).fontSize) * one.getCTM().a);
+const held = document.querySelector(".held");
+seen.hidden = [...document.querySelectorAll("#line .controls :is(button, input:enabled, pre)")].filter(one => {
+  scrollTo(0, one.getBoundingClientRect().top + scrollY - 100); // behind the picture
+  one.focus();
+  return one.getBoundingClientRect().top < held.getBoundingClientRect().bottom;
+}).map(one => one.id);
 parent.postMessage(JSON.stringify(seen), "*");

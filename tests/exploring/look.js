@@ -14,9 +14,12 @@ seen.limit = { q: [...limit.q], value: limit.value };
 settle();
 const marks = () => [...document.querySelectorAll(".point")];
 const key = (name, more = {}) => marks()[line.selected].dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, ...more }));
+const set = (id, value) => { const one = document.getElementById(id); one.value = value; one.dispatchEvent(new Event("input")); };
 const pointer = (type, where, x, y) => where.dispatchEvent(new PointerEvent(type, { clientX: x, clientY: y, bubbles: true, pointerId: 1, pointerType: "touch" }));
 marks()[0].focus();
 key("ArrowRight"); key("ArrowRight", { shiftKey: true }); settle();
+const own = () => ({ pressed: document.querySelectorAll("#presets [aria-pressed=true]").length, story: text("story") });
+seen.own = [own()];
 seen.keys = { x: line.points[0].x, now: marks()[0].getAttribute("aria-valuenow"), focus: document.activeElement === marks()[0] };
 const box = marks()[0].getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
 pointer("pointerdown", marks()[0].firstChild, x, y);
@@ -32,11 +35,12 @@ seen.tapped = line.points.map(one => one.x);
 key("Delete"); settle();
 seen.removed = line.points.map(one => one.x);
 for (let i = 0; i < 9; i++) key("Backspace");
-seen.left = line.points.length;
+seen.left = line.points.length; settle(); seen.alone = text("words");
+for (const change of [() => add(3), () => remove(0), () => set("set-t", 30)]) { takePreset("clean"); change(); seen.own.push(own()); }
 
 // Settings, the copied call, presets.
+takePreset("outlier"); set("set-t", 100); settle(); seen.tied = text("words");
 takePreset("outlier");
-const set = (id, value) => { const one = document.getElementById(id); one.value = value; one.dispatchEvent(new Event("input")); };
 set("set-m", 7); set("set-t", 65); set("set-mean", 3); set("set-tP", 70); settle();
 seen.python = asPython(); seen.shown = text("python"); seen.q = [...line.solving.q];
 seen.words = text("words"); seen.told = text("tv");
@@ -54,6 +58,7 @@ seen.plane = { rows: ROWS.map(row => [...row.features]), true: ROWS.map(row => r
   plain: told(plane.plain), robust: told(robust), scores: [scores(plane.plain), scores(robust)], hidden: document.getElementById("line").hidden };
 const wrong = wrongRows();
 document.getElementById("plane-plain").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+seen.unpressed = document.querySelectorAll("#wrong [aria-pressed=true]").length;
 seen.flipped = Math.abs(wrongRows() - wrong);
 takeWrong("none"); seen.clean = wrongRows();
 

@@ -115,6 +115,7 @@ def test_a_phone_does_not_scroll_sideways_and_can_be_read_and_pressed(tmp_path):
     assert phone["ground"] == "rgb(21, 24, 28)"  # dark, as the reader's scheme is
     assert min(phone["buttons"]) >= 40
     assert min(phone["text"]) > 11
+    assert phone["hidden"] == []  # what has the focus is not behind the picture
 
 
 def exact(case):
@@ -143,6 +144,23 @@ def test_without_a_regulariser_j_and_the_prediction_are_the_library_s(seen):
     assert seen["limit"]["value"] == pytest.approx(objective(q, *problem), abs=1e-6)
     both = toy.predictive(np.stack([q, seen["limit"]["q"]]), toy.X)
     assert np.abs(both[0] - both[1]).max() < 1e-4
+
+
+def test_jumps_without_a_regulariser_end_where_the_prior_s_start_does(tmp_path):
+    """J and p_q are compared: q itself is hardly determined at t = 1."""
+    seen = look(tmp_path, (HERE / "jumps.js").read_text("utf-8"), 1)
+    assert seen["bad"] == []
+    right = {
+        jump["t"]: exact(CASES[0] | {"m": None, "beta": None, "t": jump["t"]})
+        for jump in seen["jumps"]
+    }
+    for jump in seen["jumps"]:
+        for name, t in (("q", jump["t"]), ("plain", 1)):
+            q, problem = right[t]
+            assert objective(np.array(jump[name]), *problem) < objective(q, *problem) + 1e-4
+            both = toy.predictive(np.stack([q, jump[name]]), toy.X)
+            assert np.abs(both[0] - both[1]).max() < 0.01
+        assert ("did not settle" in jump["told"]) is not jump["settled"]
 
 
 @pytest.mark.parametrize("i", range(len(CASES)))
@@ -187,6 +205,17 @@ def test_the_picture_is_told_in_words(seen):
     assert f"{float(seen['told']):.2f} away from ν" in seen["words"]
     assert len(seen["presets"]) == 4
     assert all(done and words > 100 for done, words in seen["presets"])
+
+
+def test_words_of_one_dot_and_of_dots_that_weigh_the_same(seen):
+    assert seen["alone"].startswith("1 point, at")
+    assert "within 2 of the point at −8.2. At t = 1 all points weigh the same." in seen["tied"]
+
+
+def test_a_preset_s_story_and_button_hold_only_until_something_is_changed(seen):
+    assert [own["pressed"] for own in seen["own"]] == [0] * 4
+    assert {own["story"][:30] for own in seen["own"]} == {"These are dots and settings of"}
+    assert seen["unpressed"] == 0
 
 
 def test_infinitely_many_members_have_no_regulariser(seen):

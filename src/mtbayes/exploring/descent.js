@@ -1,7 +1,8 @@
 // Theorem 1 on a grid: mtbayes/solve/on_grid.py and mtbayes/posteriors/grid.py, in the page.
 // J is convex in q, so that any start ends at the same minimum: a drag begins at the last answer.
 
-const MEMORY = 6, SMALLEST_DAMPING = 1e-9;
+const MEMORY = 6, SMALLEST_DAMPING = 1e-9, MOST_STEPS = 2000;
+const OF_PRIOR = 0.03; // what a start at m = ∞ takes of it: where the last answer has no mass, a row would pull without bound
 
 function normalised(logQ) {
   const total = logSumExp(logQ);
@@ -108,24 +109,32 @@ class Descent {
   constructor(rows, logPrior, criterion, start, tol = 1e-7) {
     Object.assign(this, { rows, logPrior, ...criterion, tol });
     this.strength = this.beta === Infinity ? 0 : this.m / (rows.length * this.beta);
-    this.logQ = normalised(start && this.strength === 0 ? start.map(v => Math.max(v, -30)) : start || logPrior);
+    const mixed = start && !this.strength;
+    this.logQ = normalised(mixed ? start.map((v, g) => logAdd(v + Math.log(1 - OF_PRIOR), logPrior[g] + Math.log(OF_PRIOR))) : start || logPrior);
     Object.assign(this, this.evaluate(this.logQ));
     this.damping = 1; this.steps = 0; this.past = new Anderson();
   }
 
-  get done() { return this.residual <= this.tol || this.damping <= SMALLEST_DAMPING; }
+  get settled() { return this.residual <= this.tol; }
+
+  /** No more is to be had: settled, or given up. */
+  get done() { return this.settled || this.damping <= SMALLEST_DAMPING || this.steps >= MOST_STEPS; }
 
   get q() { return this.logQ.map(Math.exp); }
 
-  /** J at q, the target log T(q), and the total variation between the two. */
+  /**
+   * J at q, the target log T(q), and the total variation between the two. At m = ∞ with s_g = Σ_i p̄_i^{-t} p_g(x_i), the
+   * negative slope of J, T(q) ∝ q s: EM, which never increases J. The library's q e^s has the same fixed points, but
+   * overshoots without bound where a row is unlikely.
+   */
   evaluate(logQ) {
     const { m, t, rows, strength } = this, n = rows.length, q = logQ.map(Math.exp);
-    const given = new Float64Array(q.length), slope = new Float64Array(q.length);
+    const given = new Float64Array(q.length), slope = new Float64Array(q.length).fill(-Infinity); // log s at m = ∞
     for (const row of rows) {
       const logMean = row.expectedLogT(q, logQ, m, t, given);
       if (m === Infinity) {
         const factor = (1 - t) * row.top - t * logMean;
-        for (let g = 0; g < q.length; g++) slope[g] += Math.exp(factor + row.logP[g]) / n;
+        for (let g = 0; g < q.length; g++) slope[g] = logAdd(slope[g], factor + row.logP[g]);
       }
     }
     if (m !== Infinity) for (let g = 0; g < q.length; g++) slope[g] = m * given[g] / n;
@@ -165,7 +174,7 @@ class Descent {
   }
 
   /** Steps until it is done or the clock is up. */
-  run(milliseconds = Infinity, most = 2000) {
+  run(milliseconds = Infinity, most = MOST_STEPS) {
     const end = performance.now() + milliseconds;
     while (!this.done && this.steps < most && performance.now() < end) this.step();
     return this;

@@ -8,13 +8,23 @@ function select(i, focus = false) {
   if (focus) requestAnimationFrame(() => plots.main.front.children[line.selected]?.focus());
 }
 
+/** A preset's story may not be true of what a reader changed. As long as theirs, so that the picture stays where it is. */
+const OWN = "These are dots and settings of your own. At t = 1 (dashed) the prediction follows every dot; below, a dot it finds unlikely loses its weight, which is its size.";
+
+function leavePreset() {
+  press("presets", null);
+  $("story").textContent = OWN;
+}
+
 function move(i, x) {
+  leavePreset();
   line.points[i].x = clamped(x);
   pose();
 }
 
 function add(x) {
   if (line.points.length >= MOST_POINTS) { $("live").textContent = `At most ${MOST_POINTS} points.`; return; }
+  leavePreset();
   line.points.push({ x: clamped(x) });
   pose();
   select(line.points.length - 1, true);
@@ -23,6 +33,7 @@ function add(x) {
 
 function remove(i) {
   if (line.points.length < 2) { $("live").textContent = "One point must stay."; return; }
+  leavePreset();
   line.points.splice(i, 1);
   pose();
   select(Math.min(i, line.points.length - 1), true);
@@ -33,7 +44,7 @@ function takePreset(name) {
   const { points, name: _, story, ...rest } = PRESETS[name];
   $("story").textContent = story;
   Object.assign(line, rest, { points: points.map(x => ({ x })), selected: 0 });
-  for (const button of $("presets").children) button.setAttribute("aria-pressed", String(button.value === name));
+  press("presets", name);
   showSettings();
   pose();
 }
@@ -67,7 +78,7 @@ function bindSliders() {
 }
 
 function settingChanged() {
-  for (const button of $("presets").children) button.setAttribute("aria-pressed", "false");
+  leavePreset();
   if (line.tied && line.m !== Infinity) line.beta = line.m;
   showSettings();
   pose();

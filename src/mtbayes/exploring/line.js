@@ -10,7 +10,7 @@ const PRESETS = {
   clusters: { name: "Two clusters", story: "One Gaussian is too simple for two clusters. Set m = 1, which is Bayes: it lies between them. Together, members share the clusters out.",
     points: [-3.1, -2.4, -1.7, 1.2, 1.8, 2.3, 2.9, 3.6], m: 10, t: 1, beta: 10, tied: true, tP: 1, mean: 0 },
 };
-const FROM = -12, TO = 12, MOST_POINTS = 20, CURVE = 5, MOST_STEPS = 2000;
+const FROM = -12, TO = 12, MOST_POINTS = 20, CURVE = 5;
 const EXACT = 1e-7, IN_MOTION = 1e-5; // total variation of q and T(q); a pixel is about 3e-3
 
 const line = { points: [], selected: 0, told: 0, start: null, startPlain: null, ...PRESETS.outlier };
@@ -38,7 +38,7 @@ function frame() {
   if (plain !== solving) plain.run(solving.done ? 8 : 4);
   line.start = solving.logQ; line.startPlain = plain.logQ;
   picture();
-  const more = !(solving.done && plain.done) && solving.steps < MOST_STEPS;
+  const more = !(solving.done && plain.done);
   if (!more || solving.steps > 100 && performance.now() - line.told > 700) describe();
   return more;
 }
@@ -105,22 +105,30 @@ function say() {
   $("point-weight").textContent = `${shown(weights[i], 3)} (${Math.round(100 * share)} % of the heaviest)`;
   $("point-pull").textContent = `${shown(pull)} (${shown(pullPlain)} at t = 1)`;
   $("point-at").textContent = shown(line.points[i].x);
-  const { residual, done, steps } = line.solving;
-  $("state").textContent = `q and T(q) differ by ${residual.toExponential(0)} in total variation${done || steps >= MOST_STEPS ? "" : ", still settling"} (${steps} step${steps === 1 ? "" : "s"}).`;
+  const { residual, steps } = line.solving;
+  $("state").textContent = `q and T(q) differ by ${residual.toExponential(0)} in total variation (${steps} step${steps === 1 ? "" : "s"}). ${settling()}`;
+}
+
+/** What is not to be trusted yet, or at all; empty once q and its rival at t = 1 have settled. */
+function settling() {
+  const open = (solve, what) => solve.settled ? "" : `${what} ${solve.done ? "did not settle" : "is still settling"}: T(q) is ${solve.residual.toExponential(0)} away. `;
+  return open(line.solving, "q") + (line.plain === line.solving ? "" : open(line.plain, "q at t = 1"));
 }
 
 /** In words, once the picture rests: for those who do not see it. */
 function describe() {
   line.told = performance.now();
-  const { q, tv, tvPlain, weights } = line.found, worst = weights.indexOf(Math.min(...weights)), far = line.points[worst].x;
-  let mean = 0, near = 0;
-  for (let g = 0; g < GRID; g++) { mean += q[g] * THETA[g]; if (Math.abs(THETA[g] - far) < 2) near += q[g]; }
+  const { q, tv, tvPlain, weights } = line.found, mean = dot(q, THETA), count = line.points.length;
+  const off = line.points.map(one => Math.abs(one.x - mean));
+  const [worst] = weights.map((_, i) => i).sort((a, b) => weights[a] - weights[b] || off[b] - off[a]); // at t = 1 all weights tie
+  const far = line.points[worst].x, near = q.reduce((sum, v, g) => Math.abs(THETA[g] - far) < 2 ? sum + v : sum, 0);
   const where = line.points.map(one => shown(one.x, 1)).sort((a, b) => parseFloat(a.replace("\u2212", "-")) - parseFloat(b.replace("\u2212", "-"))).join(", ");
   const gain = tvPlain - tv;
-  $("words").textContent = `${line.points.length} points, at ${where}. With m = ${line.m === Infinity ? "infinity" : line.m} and t = ${line.t} `
+  $("words").textContent = `${count} point${count === 1 ? "" : "s"}, at ${where}. With m = ${line.m === Infinity ? "infinity" : line.m} and t = ${line.t} `
     + `the prediction is ${shown(tv, 2)} away from ν in total variation${line.t === 1 ? "" : `, ${Math.abs(gain) < 0.005 ? "as it is" : gain > 0 ? "closer than" : "farther than"} at t = 1${Math.abs(gain) < 0.005 ? "" : ` (${shown(tvPlain, 2)})`}`}. `
     + `The members of the ensemble lie around ${shown(mean, 1)}, ${Math.round(100 * near)} % of them within 2 of the point at ${shown(far, 1)}`
-    + (line.t === 1 ? ". At t = 1 all points weigh the same." : `, which weighs ${Math.round(100 * weights[worst] / Math.max(...weights))} % of the heaviest.`);
+    + (count === 1 ? "." : line.t === 1 ? ". At t = 1 all points weigh the same." : `, which weighs ${Math.round(100 * weights[worst] / Math.max(...weights))} % of the heaviest.`)
+    + ` ${settling()}`;
   $("python").textContent = asPython();
 }
 

@@ -1,6 +1,7 @@
 // The second tab's hands, the tabs themselves, and the start of the page.
 
 function flip(i) {
+  press("wrong", null);
   plane.labels[i] = 1 - plane.labels[i];
   poseplane();
 }
@@ -20,7 +21,7 @@ const WRONG = {
 
 function takeWrong(name) {
   plane.labels = WRONG[name]();
-  for (const button of $("wrong").children) button.setAttribute("aria-pressed", String(button.value === name));
+  press("wrong", name);
   poseplane();
 }
 

@@ -64,6 +64,11 @@ class Plot {
   }
 }
 
+/** Shows which one of a group's buttons holds; none where null. */
+function press(group, value) {
+  for (const button of $(group).children) button.setAttribute("aria-pressed", String(button.value === value));
+}
+
 /** One call of `work` in the next frame, however often it is asked for. */
 function inFrames(work) {
   let asked = false;
