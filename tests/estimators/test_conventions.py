@@ -49,7 +49,7 @@ def test_a_pipeline_codes_categories_and_fills_gaps():
     table.loc[3, "length"] = np.nan
     with pytest.raises(InvalidInput, match="OneHotEncoder"):
         RobustClassifier(**QUICK).fit(table.to_numpy(), Y)
-    with pytest.raises(ValueError, match="imputer"):
+    with pytest.raises(ValueError, match=r"Give a data frame.*SimpleImputer\(\)"):
         RobustClassifier(**QUICK).fit(table[["length"]].to_numpy(), Y)
     columns = ColumnTransformer(
         [

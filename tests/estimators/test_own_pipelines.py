@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -20,6 +21,7 @@ SIZE = RNG.normal(size=N)
 SHOP = RNG.choice(["north", "south", "east"], N)
 LABEL = np.where(SIZE + 2.0 * (SHOP == "north") > 0.5, "a", "b")
 WRONG = np.arange(N) % 10 == 0
+TEXT = np.column_stack([SHOP, np.where(SIZE > 0, "large", "small")])
 GIVEN = np.where(WRONG, np.where(LABEL == "a", "b", "a"), LABEL)
 
 
@@ -100,9 +102,8 @@ def test_gaps_and_categories_are_left_to_boosting(frame):
 
 
 def test_arrays_of_text_are_given_as_they_are():
-    text = np.column_stack([SHOP, np.where(SIZE > 0, "large", "small")])
     own = make_pipeline(OneHotEncoder(), LogisticRegression())
-    for table in (text, text.astype(object)):
+    for table in (TEXT, TEXT.astype(object)):
         model = RobustClassifier(own, t=1.0, random_state=0).fit(table, LABEL)
         assert model.score(table, LABEL) > 0.8
 
@@ -148,10 +149,58 @@ def test_what_an_estimator_cannot_take_is_told_with_a_remedy(frame):
 
 
 def test_the_remedy_is_the_one_that_helps(frame):
-    sparse = make_pipeline(OneHotEncoder(handle_unknown="ignore"), HistGradientBoostingClassifier())
-    for table in (frame[["shop"]], SIZE.round()[:, None]):
-        with pytest.raises(InvalidInput, match=r"says: Sparse data.*\. Set sparse_output=False"):
-            RobustClassifier(sparse, t=1.0).fit(table, LABEL)
     scaled = make_pipeline(StandardScaler(), LogisticRegression())
     with pytest.raises(InvalidInput, match=r"contains NaN.*\. Put SimpleImputer\(\) before it"):
         RobustClassifier(scaled, t=1.0).fit(frame[["size"]], LABEL)
+    plain = HistGradientBoostingClassifier(categorical_features=None)
+    helps = r"Put OneHotEncoder\(handle_unknown='ignore', sparse_output=False\) before it"
+    with pytest.raises(InvalidInput, match=f"got HistGradientBoostingClassifier.*{helps}"):
+        RobustClassifier(plain, t=1.0).fit(TEXT, LABEL)
+    late = make_pipeline(StandardScaler(), OneHotEncoder(), LogisticRegression())
+    for table in (TEXT, frame[["shop"]]):
+        with pytest.raises(InvalidInput, match=r"got StandardScaler, which .*make_column_transf"):
+            RobustClassifier(late, t=1.0).fit(table, LABEL)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["a step", "inside a step"])
+def test_the_step_that_fails_is_blamed(frame, inside):
+    coder = OneHotEncoder(sparse_output=False)
+    step = make_column_transformer((coder, ["remark"])) if inside else coder
+    own = make_pipeline(step, HistGradientBoostingClassifier())
+    helps = r"got OneHotEncoder, which says: Found unknown .* Set handle_unknown='ignore' in OneHot"
+    with pytest.raises(InvalidInput, match=helps):
+        RobustClassifier(own, t=1.0).fit(frame[["remark"]], LABEL)
+
+
+@pytest.mark.parametrize("table", ["text", "frame", "numbers"])
+def test_sparse_steps_before_one_that_wants_dense_columns(frame, table):
+    """What scikit-learn refuses, and what is written first."""
+    x = {"text": TEXT, "frame": frame[["shop", "remark"]], "numbers": SIZE.round()[:, None]}[table]
+    coder = OneHotEncoder(handle_unknown="ignore")
+    own = make_pipeline(coder, HistGradientBoostingClassifier(max_iter=20, min_samples_leaf=5))
+    model = RobustClassifier(own, t=1.0, random_state=0).fit(x, LABEL)
+    assert model.score(x, LABEL) > 0.7
+    assert len(own.steps) == 2
+    assert coder.sparse_output
+
+
+def test_gaps_of_arrays_are_left_to_an_estimator_that_takes_them():
+    x = np.where(np.arange(2 * N).reshape(N, 2) % 7 == 0, np.nan, np.stack([SIZE, SIZE], axis=1))
+    for own in (
+        HistGradientBoostingClassifier(max_iter=20),
+        make_pipeline(SimpleImputer(), LogisticRegression()),
+    ):
+        model = RobustClassifier(own, t=1.0, random_state=0).fit(x, SIZE > 0)
+        assert model.score(x, SIZE > 0) > 0.8
+        people = Annotations.wide(np.stack([SIZE > 0] * 3, axis=1).astype(int))
+        crowd = RobustClassifier(own, t=1.0, random_state=0).fit(x, people)
+        assert np.mean(crowd.consensus_ == (SIZE > 0)) == 1
+        with pytest.raises(ValueError, match="infinity"):
+            RobustClassifier(own).fit(np.full((N, 1), np.inf), SIZE > 0)
+    for learner, remedy in (
+        (LogisticRegression(), r"SimpleImputer\(\) before it in make_pipeline"),
+        ("trees", "a data frame"),
+        ("auto", "a data frame"),
+    ):
+        with pytest.raises(InvalidInput, match=f"X must hold numbers.*NaN.*{remedy}"):
+            RobustClassifier(learner).fit(x, SIZE > 0)

@@ -87,6 +87,11 @@ def checked(
                 f"X must hold rows by columns. {error} {pictures}"
                 "X.reshape(len(X), -1) makes columns."
             ) from None
+        if "X contains NaN" in str(error) and hasattr(estimator, "learner"):
+            raise InvalidInput(
+                "X must hold numbers everywhere, got an array that contains NaN. "
+                f"{_filled(estimator.learner, images=images)}"
+            ) from None
         if not any(words in str(error) for words in _TEXT):
             raise
         raise InvalidInput(
@@ -97,6 +102,21 @@ def checked(
     if rows.size == 0:
         raise InvalidInput(f"X must not be empty, got shape {rows.shape}. Look how it was made.")
     return rows, *(_numbers(y) if y_numeric else _labels(y) for y in rest)
+
+
+def _filled(learner: Any, *, images: bool) -> str:
+    """What to do about gaps in an array."""
+    if images:
+        return "Fill them, or drop such images."
+    if isinstance(learner, str):
+        return (
+            "Give a data frame, such as pandas.DataFrame(X), whose gaps are coded for you, or put "
+            "SimpleImputer() before this estimator in make_pipeline."
+        )
+    return (
+        "Put SimpleImputer() before it in make_pipeline, use HistGradientBoostingClassifier() or "
+        "its regressor, or leave learner to 'auto' and give a data frame, whose gaps are coded."
+    )
 
 
 def checked_beside(estimator: Any, rows: Frame, *, reset: bool, **options: Any) -> Any:
@@ -129,6 +149,15 @@ def _types(x: Any) -> list[Any]:
 def _numbers(y: Array) -> FloatArray:
     if y.dtype.kind in "mM":
         raise InvalidInput("y must hold numbers, got dates or times. Count days or seconds first.")
+    if y.dtype.kind in "OUS":
+        try:
+            y = np.array(y.tolist(), float)
+        except ValueError as error:
+            raise InvalidInput(
+                f"y must hold numbers, {error}. Use RobustClassifier for labels."
+            ) from None
+        except (TypeError, OverflowError):
+            pass  # no labels; told below
     return _check.finite("y", y, "Drop such rows first.")
 
 

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, signature
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import entr
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from mtbayes.errors import InvalidInput
@@ -25,12 +29,17 @@ from mtbayes.types import Array, FloatArray, Rows
 _BLUR = 0.01  # of what an estimator says, the shares of the classes: no class is impossible
 _SLIP = 1e-3  # by which probabilities may miss their sum, as in single precision
 
-_CODED = "Put a step before it, such as OneHotEncoder(handle_unknown='ignore') in make_pipeline"
+_CODED = (
+    "Put OneHotEncoder(handle_unknown='ignore', sparse_output=False) before it in make_pipeline"
+)
+_CHOSEN = "Say which columns are for which step, by make_column_transformer"
 # By the words of scikit-learn that they answer.
 _REMEDIES = {
     "Sparse data": "Set sparse_output=False in OneHotEncoder, or sparse_threshold=0 in "
     "ColumnTransformer",
     "NaN": "Put SimpleImputer() before it in make_pipeline",
+    "unknown categories": "Set handle_unknown='ignore' in OneHotEncoder; in OrdinalEncoder "
+    "'use_encoded_value', and unknown_value=-1",
 }
 
 
@@ -82,7 +91,12 @@ class Wrapped:
         return at(t, None, place)
 
     def predictive(self, state: Any, x: Array, key: Array, members: int = MEMBERS) -> Any:
-        """The mean over the fits."""
+        """The mean over the fits; of numbers without their dispute.
+
+        How wide numbers lie is told by fits that have not seen them, each alone: the dispute is in
+        that already. With the fits as members, rows that are new were told too widely after deep
+        trees, and where fits dispute, errors were hardly larger.
+        """
         fits, shares, spread = state
         said = [self._answer(f, x, shares) for f in fits]
         return self._predictive(said, spread)
@@ -113,9 +127,9 @@ class Wrapped:
                 "y must hold two classes in every four fifths of the rows, got one. Add rows of "
                 "the rare classes, or leave learner to 'auto'."
             )
-        found = _seeded(self.estimator, seed_of(key))
+        found = _made_dense(_seeded(self.estimator, seed_of(key)))
         x, y = as_given(rows.x[which]), rows.y[which]
-        with _told(self.name, rows.x):
+        with _told(self.estimator, rows.x):
             return found.fit(x, y, **_weighted(found, weight[which]))
 
     def _shares(self, rows: Rows) -> FloatArray:
@@ -123,7 +137,7 @@ class Wrapped:
 
     def _answer(self, fit: Any, x: Array, shares: FloatArray) -> FloatArray:
         """Probabilities of all classes [n, C], or numbers [n]."""
-        with _told(self.name, x):
+        with _told(self.estimator, x):
             answer = (fit.predict_proba if self.classes else fit.predict)(as_given(x))
         if not self.classes:
             return _checked(self.name, answer, (len(x),))
@@ -184,8 +198,7 @@ def check_wrapped(estimator: Any, *, classes: bool) -> None:
         raise InvalidInput(
             f"learner must name sample_weight among the arguments of fit, or hand it on to "
             f"estimators that all do, got {type(last).__name__}. Weights are how wrong rows lose "
-            "their pull; use learner='auto' or an estimator that takes them, with a pipeline "
-            "around it and not inside."
+            f"their pull; {_taking(last)}."
         )
 
 
@@ -198,6 +211,15 @@ def _takes_weights(estimator: Any) -> bool:
         return False
     inner = [e for e in estimator.get_params().values() if hasattr(e, "fit") and _has_targets(e)]
     return bool(inner) and all(map(_takes_weights, inner))
+
+
+def _taking(estimator: Any) -> str:
+    """What to use in place of an estimator that takes no weights."""
+    if any(_is_pipeline(part) for part in estimator.get_params().values()):
+        name = type(estimator).__name__
+        return f"put {name} into the pipeline as its last step, not the pipeline into {name}"
+    other = "Classifier" if is_classifier(estimator) else "Regressor"
+    return f"use RandomForest{other}() or another that takes them, or learner='auto'"
 
 
 def _has_targets(estimator: Any) -> bool:
@@ -226,7 +248,7 @@ def _checked(name: str, answer: Any, shape: tuple[int, ...]) -> FloatArray:
 
 
 @contextmanager
-def _told(name: str, x: Array) -> Iterator[None]:
+def _told(estimator: Any, x: Array) -> Iterator[None]:
     """Tell what to do where an estimator cannot take a user's own table."""
     try:
         yield
@@ -236,11 +258,50 @@ def _told(name: str, x: Array) -> Iterator[None]:
         if not (remedies or isinstance(x, Frame)):
             raise
         said = " ".join(whole.split())[:200].rstrip(".")
+        coded = "OneHotEncoder" in {part.__name__ for part in _parts(estimator)}
         raise InvalidInput(
             f"learner must take the columns of X as they are, and values that it has not seen, got "
-            f"{name}, which says: {said}. {[*remedies, _CODED][0]}, or leave learner to 'auto', "
-            "which codes columns by itself."
+            f"{_blamed(estimator, error)}, which says: {said}. "
+            f"{[*remedies, _CHOSEN if coded else _CODED][0]}, or leave learner to 'auto', which "
+            "codes columns by itself."
         ) from error
+
+
+def _parts(estimator: Any) -> set[type]:
+    """Classes of an estimator and of all that it is made of, but for pipelines."""
+    every = (estimator, *estimator.get_params().values())
+    return {type(each) for each in every if hasattr(each, "fit") and not _is_pipeline(each)}
+
+
+def _blamed(estimator: Any, error: Exception) -> str:
+    """The innermost part of an estimator that an error went through; clones know their class."""
+    parts = _parts(estimator)
+    through = [type(frame.f_locals.get("self")) for frame, _ in walk_tb(error.__traceback__)]
+    found = [kind for kind in through if kind in parts]
+    return found[-1].__name__ if found else type(_last(estimator)).__name__
+
+
+def _made_dense(estimator: Any) -> Any:
+    """A pipeline whose last step gets dense columns, where it takes no others.
+
+    What codes categories makes sparse ones by default, and trees of scikit-learn refuse them.
+    """
+    several = _is_pipeline(estimator) and len(estimator.steps) > 1
+    if several and not get_tags(_last(estimator)).input_tags.sparse:
+        step = FunctionTransformer(_dense, accept_sparse=True)
+        estimator.steps.insert(-1, ("made dense", step))
+    return estimator
+
+
+def _dense(x: Any) -> Any:
+    sparse: bool = issparse(x)
+    return x.toarray() if sparse else x
+
+
+def takes_gaps(estimator: Any) -> bool:
+    """Whether NaN is no error to an estimator, or to the first step of a pipeline."""
+    first = estimator.steps[0][1] if _is_pipeline(estimator) else estimator
+    return not hasattr(first, "fit") or bool(get_tags(first).input_tags.allow_nan)
 
 
 def _is_pipeline(estimator: Any) -> bool:
