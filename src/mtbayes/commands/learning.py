@@ -34,8 +34,13 @@ def learn(
     if review is not None:
         rows, trusted = _reviewed(screen, source, schema, rows, review)
     estimator = settings.estimator(schema.task, verbose=screen.bars)
-    estimator.fit(rows.x, rows.y, trusted=trusted, checkpoint=done.folder)
+    estimator.fit(rows.x, rows.y, trusted=trusted, checkpoint=kept_in(done, estimator))
     return TableModel(estimator, schema, mark(rows)), rows
+
+
+def kept_in(done: Any, estimator: Any) -> Path | None:
+    """The folder of a fit's checkpoints; trees keep none, and nobody asked for those."""
+    return None if estimator.learner == "trees" else done.folder
 
 
 def _reviewed(

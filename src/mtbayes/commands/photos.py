@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from mtbayes._files import atomic
 from mtbayes.commands.audited import Audited
-from mtbayes.commands.learning import opened
+from mtbayes.commands.learning import kept_in, opened
 from mtbayes.commands.outputs import writer
 from mtbayes.commands.screen import BadUsage, Screen, percent, usage
 from mtbayes.data.coder import Coder
@@ -74,7 +74,7 @@ def audit_photos(
     classes = sorted(set(photos.labels.tolist()))
     screen.line(f"Task: tell {len(classes)} classes of {len(photos.given)} images apart.")
     estimator, x = _learner(screen, photos, given.rows, embed, settings)
-    estimator.fit(x, photos.labels, checkpoint=done.folder)
+    estimator.fit(x, photos.labels, checkpoint=kept_in(done, estimator))
     model = TableModel(estimator, Schema("label", "classes", False, ".", Coder((), ())))
     judged: Any = estimator.fitted_.training
     found = findings(model, photos.labels, judged, expect)

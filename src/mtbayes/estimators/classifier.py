@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from mtbayes.data.sources import is_streamed
@@ -175,6 +176,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
             self._check_same(labels, "y", "Set warm_start=False to start anew.")
         return labels
 
+    @available_if(Supervised._takes_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> RobustClassifier:

@@ -25,7 +25,7 @@ from mtbayes.fitting.certificate import Parts, certify, check_question
 from mtbayes.fitting.harm import Harm, harm, remember
 from mtbayes.fitting.units import Features, Given
 from mtbayes.learners import Place
-from mtbayes.learners.wrapped import check_wrapped
+from mtbayes.learners.wrapped import check_wrapped, takes_gaps
 from mtbayes.maths import draws
 from mtbayes.solve.devices import Devices
 from mtbayes.solve.feed import check_size
@@ -151,7 +151,7 @@ class Supervised(Crowded, TriesLearners):
         trusted: whether each row's target is known to be right
         """
         x, y = self.checked_rows(x, y, reset=True)
-        self._tell_idle(images=len(x.shape) > 2)
+        self._tell_idle(images=len(x.shape) > 2, folder=place.folder)
         rows = Rows(x, y, inputs.weights(sample_weight, x), inputs.mask(trusted, x))
         before = self.fitted_ if self.warm_start and hasattr(self, "fitted_") else None
         labels = self._labels(y, classes)
@@ -159,10 +159,7 @@ class Supervised(Crowded, TriesLearners):
         if is_auto(self.learner):
             together = together and not (spread or alone)
         elif together and alone:
-            raise InvalidInput(
-                f"learner must be 'auto', 'network' or 'linear' for rows that come in parts, got "
-                f"{self.learner!r}, which needs all rows at once."
-            )
+            self._takes_parts()
         options = self._options(rows.x.shape, labels) if together else []
         learners = [] if together else self._learners(rows.x.shape[1:], labels, spread)
 
@@ -257,6 +254,31 @@ class Supervised(Crowded, TriesLearners):
                 callback=callback,
             )
 
+    def _check_bounded(self, of: str) -> None:
+        """Refuse what has no bound without a posterior, before anything is learned."""
+        if not self._without_gradients():
+            return
+        if not is_classifier(self):
+            raise InvalidInput(
+                f"learner must be 'auto', 'network' or 'linear' for a certificate of numbers, got "
+                f"{self.learner!r}. It has no posterior, and their density has no largest value, "
+                "by which kept rows could bound it; learner='network' has one."
+            )
+        if of != "predictor":
+            raise InvalidInput(
+                f"of must be 'predictor' for a learner without a posterior, got {of!r} with "
+                f"learner={self.learner!r}. Set learner='network' to bound members."
+            )
+
+    def _takes_parts(self) -> bool:
+        """Whether there is `partial_fit`; the reason is raised where there is none."""
+        if self._without_gradients():
+            raise InvalidInput(
+                f"learner must be 'auto', 'network' or 'linear' for rows that come in parts, got "
+                f"{self.learner!r}, which needs all rows at once."
+            )
+        return True
+
     def _training_rows(self, x: Any, y: Any, sample_weight: Any) -> Rows | None:
         """The rows of the fit as they are passed; None where none are."""
         count = len(self.outlier_probability_)
@@ -302,6 +324,7 @@ class Supervised(Crowded, TriesLearners):
         risk = self._risks[0] if risk is None else risk
         _check.known("risk", risk, list(self._risks))
         check_question(confidence, of)
+        self._check_bounded(of)
         if risk == "log_t" and self.t != "auto":
             log_t_span(float(self.t))
         self.check_parameters()
@@ -335,6 +358,8 @@ class Supervised(Crowded, TriesLearners):
         if own is not None:
             self.__dict__.pop("coder_", None)
             return inputs.checked_beside(self, own, reset=reset, **options)
+        if not isinstance(self.learner, str) and takes_gaps(self.learner):
+            options["ensure_all_finite"] = "allow-nan"
         x = x if images else frames.coded(self, x, reset=reset)
         rows, *rest = inputs.checked(self, x, images=images, reset=reset, **options)
         if images and isinstance(self.network, str) and rows.ndim == 3:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from sklearn.base import is_classifier
 
+from mtbayes._files import Unfinished
 from mtbayes.errors import InvalidInput
 from mtbayes.estimators.base import Robust, is_auto
 from mtbayes.fitting import Option
@@ -107,8 +108,11 @@ class TriesLearners(Robust):
         """Whether trees or a user's own estimator learn alone."""
         return not isinstance(self.learner, str) or self.learner == "trees"
 
-    def _tell_idle(self, *, images: bool) -> None:
-        """Warn of parameters that were set and do nothing with the learner that was asked for."""
+    def _tell_idle(self, *, images: bool, folder: Unfinished | None = None) -> None:
+        """Warn of what was set and does nothing with the learner that was asked for.
+
+        folder: of checkpoints
+        """
         usual = type(self)().get_params(deep=False)
         given = self.get_params(deep=False).items()
         if self._without_gradients():
@@ -119,11 +123,14 @@ class TriesLearners(Robust):
         else:
             return
         told = [f"{k}={v!r}" for k, v in given if k in idle and v != usual[k]]
+        remedy = "Leave this out, or set learner='network'."
+        if folder is not None and self._without_gradients():
+            told.append(f"checkpoint={str(folder.folder)!r}")
+            remedy += " Networks keep checkpoints, those of 'auto' and 'linear' too."
         if told:
             name = self.learner if isinstance(self.learner, str) else type(self.learner).__name__
             warnings.warn(
-                f"no effect with the learner {name}, which {why}: {', '.join(told)}. "
-                "Leave this out, or set learner='network'.",
+                f"no effect with the learner {name}, which {why}: {', '.join(told)}. {remedy}",
                 UserWarning,
                 stacklevel=2,
             )

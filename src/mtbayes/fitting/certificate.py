@@ -153,11 +153,6 @@ def certify(
     """
     learner: Any = first.learner
     if not hasattr(learner, "near"):
-        if of != "predictor":
-            raise InvalidInput(
-                f"of must be 'predictor' for a learner without a posterior, got {of!r}. Set "
-                "learner='network' to bound members."
-            )
         return by_test_rows(first, x[parts.keep], y[parts.keep], confidence, risk)
     m = int(learner.m)
     whole = m if risk == "log_t" else _MANY

@@ -7,7 +7,6 @@ import math
 import numpy as np
 from scipy.special import betaincinv
 
-from mtbayes.errors import InvalidInput
 from mtbayes.fitting.fitted import Fitted
 from mtbayes.maths import log_t_from_log
 from mtbayes.theory.bounds import Bound, checked_confidence, kl_inverse, log_t_span, sentence
@@ -17,15 +16,11 @@ from mtbayes.types import Array
 def by_test_rows(first: Fitted, x: Array, y: Array, confidence: float, risk: str) -> Bound:
     """A test-set bound: rows that were not learned from, by a tail of the binomial or Chernoff's.
 
-    It is about what was learned from the other part, as it stands. A label that was not seen there
+    It is about what was learned from the other part, as it stands, and about classes: the density
+    of numbers has no largest value. A label that was not seen there
     is an error, and costs as much as a loss can.
     """
-    classes = getattr(first.units.targets, "classes", None)
-    if classes is None:
-        raise InvalidInput(
-            f"certify needs a posterior for numbers, whose density has no largest value, got "
-            f"{first.learner.name!r}. Set learner='network'."
-        )
+    classes = first.units.targets.classes
     said, known = first.calibrated(x), np.isin(y, classes)
     codes = first.units.targets.code(np.where(known, y, classes[0]))
     delta, n = 1 - checked_confidence(confidence), len(y)
