@@ -50,10 +50,9 @@ def packed(value: Any, arrays: dict[str, Any], name: str) -> Any:
     if isinstance(value, dict):
         return {"dict": {k: packed(v, arrays, f"{name}.{k}") for k, v in value.items()}}
     raise InvalidInput(
-        f"{name} must be numbers, text or a network of our own layers to be saved, got a "
-        f"{type(value).__name__}. A file holds data, never code; use learner='auto', 'network', "
-        "'linear' or 'trees', network='mlp', 'cnn' or a Stack, and an int as random_state, or "
-        "pickle the estimator."
+        f"{name} must be numbers, text, arrays or a network of our own layers to be saved, got a "
+        f"{type(value).__name__}. A file holds data, never code; use network='mlp', 'cnn' or a "
+        "Stack, and an int as random_state, or pickle the estimator."
     )
 
 

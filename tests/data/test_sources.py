@@ -133,8 +133,9 @@ class TestRefused:
         return folder / "x.parquet"
 
     def test_unknown_columns_the_nearest_first(self, folder):
-        for arguments in (("rows",), ("row", "rows")):
-            with pytest.raises(InvalidInput, match=r"column must be one of 'row'.*got 'rows'"):
+        for arguments, name in ((("rows",), "y"), (("row", "rows"), "sample_weight")):
+            rule = f"{name}, the name of a column, must be one of 'row'.*got 'rows'"
+            with pytest.raises(InvalidInput, match=rule):
                 open_stream(folder, *arguments)
         with pytest.raises(InvalidInput, match="column must be one of"):
             open_features(folder, ("a", "height"))

@@ -196,7 +196,7 @@ def test_a_users_own_estimator(estimator, tmp_path):
     assert roc_auc_score(given.touched, model.outlier_probability_) > 0.9
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
     assert model.learner_ == type(last).__name__
-    with pytest.raises(InvalidInput, match=r"learner .*to be saved.*learner='auto'"):
+    with pytest.raises(InvalidInput, match=r"learner must be 'auto', .*to be saved, got a"):
         model.save(tmp_path / "model.mtb")
 
 
@@ -242,11 +242,14 @@ def test_a_users_own_regressor(numbers):
         ("tree", "learner must be one of .* or an estimator of scikit-learn, got .tree."),
         (3, "learner must be 'auto'"),
         (LinearRegression(), "must be a classifier"),
-        (KNeighborsClassifier(), "sample_weight"),
+        (KNeighborsClassifier(), r"sample_weight.*; use RandomForestClassifier\(\) or another"),
         (Perceptron(), "predict_proba"),
         (make_pipeline(StandardScaler(), KNeighborsClassifier()), "sample_weight"),
         (GridSearchCV(KNeighborsClassifier(), {}), "hand it on to estimators that all do"),
-        (GridSearchCV(make_pipeline(LogisticRegression()), {}), "a pipeline around it"),
+        (
+            GridSearchCV(make_pipeline(LogisticRegression()), {}),
+            "put GridSearchCV into the pipeline",
+        ),
         (vote(LogisticRegression(), KNeighborsClassifier()), "sample_weight"),
     ],
 )
@@ -344,9 +347,24 @@ def test_a_certificate_without_a_posterior_is_a_test_set_bound(dirty):
         model.certify(x, given.data, of="member")
 
 
+@pytest.mark.parametrize("learner", ["trees", RandomForestRegressor()])
+def test_a_certificate_of_numbers_needs_a_posterior_which_is_told_before_a_fit(
+    learner, numbers, monkeypatch
+):
+    monkeypatch.setattr(RobustRegressor, "learned", None)
+    name = "'trees'" if learner == "trees" else "RandomForest"
+    with pytest.raises(InvalidInput, match=f"certificate of numbers, got {name}"):
+        RobustRegressor(learner).certify(*numbers[:2])
+
+
 def test_trees_need_all_rows_at_once(dirty):
-    with pytest.raises(InvalidInput, match="come in parts"):
-        RobustClassifier(learner="trees").partial_fit(dirty[0], dirty[2].data)
+    for learner in ("trees", LogisticRegression()):
+        model = RobustClassifier(learner)
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError) as told:
+            model.partial_fit(dirty[0], dirty[2].data)
+        assert "come in parts" in str(told.value.__cause__)
+    assert hasattr(RobustClassifier(), "partial_fit")
 
 
 @pytest.mark.parametrize("learner", ["trees", LogisticRegression()])
@@ -366,6 +384,17 @@ def test_parameters_of_networks_that_do_nothing_are_told(learner, dirty):
     with pytest.warns(UserWarning, match=re.escape(f"which is no network: {told}. Leave")) as found:
         model.fit(x[:, :2], y)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("learner", ["trees", LogisticRegression(max_iter=500)])
+def test_a_checkpoint_that_nobody_writes_is_told(learner, dirty, tmp_path):
+    x, y, _ = dirty
+    model = RobustClassifier(learner, t=1.0, random_state=0)
+    told = re.escape(f"checkpoint={str(tmp_path / 'kept')!r}. Leave") + ".*Networks keep"
+    with pytest.warns(UserWarning, match=told) as found:
+        model.fit(x[:, :2], y, checkpoint=tmp_path / "kept")
+    assert len(found) == 1
+    assert not (tmp_path / "kept").exists()
 
 
 def test_hidden_units_do_nothing_to_linear_maps(dirty):

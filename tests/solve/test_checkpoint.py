@@ -5,7 +5,7 @@ from threading import Event
 import numpy as np
 import pytest
 
-from mtbayes import _files
+from mtbayes import InvalidInput, _files
 from mtbayes.solve.checkpoint import Checkpoint
 
 
@@ -39,3 +39,17 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_fit(tmp_path, monkeypatch)
         saved.write(np.ones(3), chunk, [], [])
         with pytest.raises(OSError, match="no space"):
             again(np.ones(3), chunk + 1, [], [])
+
+
+def test_what_differs_is_told_in_a_few_words(tmp_path):
+    def made(model):
+        return Checkpoint(tmp_path / "fit", {"model": model})
+
+    same = "Model(network=Stack(row_shape=(4,), layers=("
+    with made(f"{same}Dense(50), {'Dense(3), ' * 40}") as saved:
+        saved.write(np.ones(3), 1, [], [])
+    with pytest.raises(InvalidInput, match=r"differs in model .*--learner, hidden, modes") as told:
+        made(f"{same}Dense(7))").restore(np.zeros(3))
+    assert "Dense(50)" in str(told.value)
+    assert "now ...row_shape=(4,), layers=(Dense(7)))" in str(told.value)
+    assert len(str(told.value)) < 330 + len(str(tmp_path))

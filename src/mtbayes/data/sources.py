@@ -228,8 +228,9 @@ class Columns(NamedTuple):
 
     def needed(self, schema: Any) -> list[str]:
         """Features, then target and weight."""
-        for name in self._own:
-            _check.known("column", name, schema.names)
+        for role, name in (("y", self.target), ("sample_weight", self.weight)):
+            if name is not None:
+                _check.known(f"{role}, the name of a column,", name, schema.names)
         if not self.features(schema):
             raise InvalidInput(f"data must have columns beside {self.target!r}, got none.")
         return [*self.features(schema), *self._own]

@@ -20,6 +20,12 @@ def save(estimator: Any, path: Any, beside: Any = None) -> None:
 
     beside: numbers, text, lists, dicts and arrays, for `read` to give back
     """
+    learner = getattr(estimator, "learner", "")
+    if not isinstance(learner, str):
+        raise InvalidInput(
+            "learner must be 'auto', 'network', 'linear' or 'trees' to be saved, got a "
+            f"{type(learner).__name__}. A file holds data, never code; pickle the estimator."
+        )
     arrays: dict[str, Any] = {}
     state = {name: packed(value, arrays, name) for name, value in vars(estimator).items()}
     settings = {

@@ -15,6 +15,8 @@ import numpy as np
 from mtbayes import _files
 from mtbayes.errors import InvalidInput
 
+_SHOWN, _BEFORE = 60, 30  # letters of what differs, and of those the ones before that
+
 
 class Checkpoint:
     """The file behind `fit(checkpoint=...)`; when its block ends, the last one is in place.
@@ -64,15 +66,33 @@ class Checkpoint:
         theirs = settings.get("fit", {})
         for name, value in self.fingerprint.items():
             if theirs.get(name) != value:
+                before, now = _apart(str(theirs.get(name)), str(value))
                 raise InvalidInput(
                     f"checkpoint must belong to this fit, but {self.path} differs in {name} "
-                    f"({theirs.get(name)!r}, now {value!r}). Put back what was there before, a "
-                    "seed or random_state too, or delete it to start anew."
+                    f"({before}, now {now}). Put back what was there before, such as --learner, "
+                    "hidden, modes, a seed or random_state, or delete it to start anew."
                 )
         leaves, tree = jax.tree.flatten(like)
         found = [jnp.asarray(arrays[f"{i:04d}"]) for i in range(len(leaves))]
         state = jax.tree.unflatten(tree, found)
         return state, int(settings["chunk"]), arrays["trace"].tolist(), arrays["scores"].tolist()
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Two texts from shortly before they differ, cut where they are long.
+
+    >>> _apart("Model(network=Stack(row_shape=(4,), layers=(Dense(50), Dense(2))))" * 2, "Model(1)")
+    ('Model(network=Stack(row_shape=(4,), layers=(Dense(50), Dense...', 'Model(1)')
+    """
+    same = zip(one, other, strict=False)
+    differs = next((i for i, (a, b) in enumerate(same) if a != b), min(len(one), len(other)))
+    begin = max(0, differs - _BEFORE)
+
+    def cut(text: str) -> str:
+        end = begin + _SHOWN
+        return f"{'...' if begin else ''}{text[begin:end]}{'...' if text[end:] else ''}"
+
+    return cut(one), cut(other)
 
 
 def describe(value: Any) -> str:
