@@ -38,6 +38,10 @@ def predicted(case, folder, name, rows):
     return pyarrow.csv.read_csv(folder / f"{name}-out.csv", convert_options=kinds)
 
 
+def test_nobody_asked_trees_for_checkpoints(fitted):
+    assert "no effect" not in fitted[1].output
+
+
 def test_labels_reach_predictions_as_the_file_spells_them(case, fitted):
     folder, said = fitted
     assert said.exit_code == 0, said.output

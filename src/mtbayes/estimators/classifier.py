@@ -15,6 +15,7 @@ from mtbayes.estimators import inputs
 from mtbayes.estimators.base import shown
 from mtbayes.estimators.blocks import blocks_of, by_blocks
 from mtbayes.estimators.supervised import Supervised
+from mtbayes.estimators.tries import takes_parts
 from mtbayes.fitting.crowd import LabelCrowd
 from mtbayes.fitting.units import Labels
 from mtbayes.laws import WrongLabels
@@ -176,7 +177,7 @@ class RobustClassifier(ClassifierMixin, Supervised):
             self._check_same(labels, "y", "Set warm_start=False to start anew.")
         return labels
 
-    @available_if(Supervised._takes_parts)  # type: ignore[untyped-decorator]
+    @available_if(takes_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> RobustClassifier:

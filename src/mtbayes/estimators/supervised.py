@@ -19,7 +19,7 @@ from mtbayes.estimators import frames, inputs
 from mtbayes.estimators.annotations import Annotations
 from mtbayes.estimators.base import is_auto, shown
 from mtbayes.estimators.crowd import Crowded
-from mtbayes.estimators.tries import LEARNERS, NETWORKS, TriesLearners
+from mtbayes.estimators.tries import LEARNERS, NETWORKS, TriesLearners, takes_parts
 from mtbayes.fitting import Fitted, Judgement, Option, Units, further, learn, streamed
 from mtbayes.fitting.certificate import Parts, certify, check_question
 from mtbayes.fitting.harm import Harm, harm, remember
@@ -159,7 +159,7 @@ class Supervised(Crowded, TriesLearners):
         if is_auto(self.learner):
             together = together and not (spread or alone)
         elif together and alone:
-            self._takes_parts()
+            takes_parts(self)
         options = self._options(rows.x.shape, labels) if together else []
         learners = [] if together else self._learners(rows.x.shape[1:], labels, spread)
 
@@ -269,15 +269,6 @@ class Supervised(Crowded, TriesLearners):
                 f"of must be 'predictor' for a learner without a posterior, got {of!r} with "
                 f"learner={self.learner!r}. Set learner='network' to bound members."
             )
-
-    def _takes_parts(self) -> bool:
-        """Whether there is `partial_fit`; the reason is raised where there is none."""
-        if self._without_gradients():
-            raise InvalidInput(
-                f"learner must be 'auto', 'network' or 'linear' for rows that come in parts, got "
-                f"{self.learner!r}, which needs all rows at once."
-            )
-        return True
 
     def _training_rows(self, x: Any, y: Any, sample_weight: Any) -> Rows | None:
         """The rows of the fit as they are passed; None where none are."""

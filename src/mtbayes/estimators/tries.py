@@ -106,7 +106,7 @@ class TriesLearners(Robust):
 
     def _without_gradients(self) -> bool:
         """Whether trees or a user's own estimator learn alone."""
-        return not isinstance(self.learner, str) or self.learner == "trees"
+        return _without_gradients(self.learner)
 
     def _tell_idle(self, *, images: bool, folder: Unfinished | None = None) -> None:
         """Warn of what was set and does nothing with the learner that was asked for.
@@ -200,6 +200,20 @@ class TriesLearners(Robust):
 
     def _takes_images(self) -> bool:
         return not (isinstance(self.network, str) and self.network == "mlp")
+
+
+def takes_parts(estimator: Any) -> bool:
+    """Whether an estimator has `partial_fit`; the reason is raised where it has none."""
+    if _without_gradients(estimator.learner):
+        raise InvalidInput(
+            f"learner must be 'auto', 'network' or 'linear' for rows that come in parts, got "
+            f"{estimator.learner!r}, which needs all rows at once."
+        )
+    return True
+
+
+def _without_gradients(learner: Any) -> bool:
+    return not isinstance(learner, str) or learner == "trees"
 
 
 def _even(m: int, most: int) -> int:
