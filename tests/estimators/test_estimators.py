@@ -295,6 +295,7 @@ def test_one_class_is_nothing_to_tell_apart(wine):
         RobustClassifier(**QUICK).fit(wine[0], np.zeros(178, int))
 
 
+@pytest.mark.filterwarnings("ignore:y holds two numbers alone")
 @pytest.mark.parametrize(
     "x",
     [

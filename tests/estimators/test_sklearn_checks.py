@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mtbayes import RobustClassifier, RobustDensity, RobustRegressor
 
 
+@pytest.mark.filterwarnings("ignore:y holds two numbers alone")  # of some checks
 @parametrize_with_checks(
     [
         RobustClassifier(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtbayes.commands.audited import beside
-from mtbayes.commands.learning import aloud, check_task, note_seen
+from mtbayes.commands.learning import aloud, check_task, kept_in, note_seen
 from mtbayes.commands.outputs import TABLES, writer
 from mtbayes.commands.screen import BadUsage, Screen, usage
 from mtbayes.data.coder import cells_of, listed
@@ -117,7 +117,7 @@ def learn_people(
         given.check_labels("--classes a,b,c", source.where)
     screen.line(aloud(schema, given.value, guessed=task is None))
     estimator = settings.estimator(schema.task, verbose=screen.bars)
-    estimator.fit(rows.x, given, checkpoint=done.folder)
+    estimator.fit(rows.x, given, checkpoint=kept_in(done, estimator))
     if len(given.names) > 1:  # one person's labels are judged as they are
         rows = rows._replace(y=np.asarray(estimator.consensus_))
     return TableModel(estimator, schema, mark(rows)), rows._replace(table=table)

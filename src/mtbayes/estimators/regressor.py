@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 
 from mtbayes import _check
 from mtbayes.data.sources import is_streamed
@@ -17,6 +18,7 @@ from mtbayes.estimators.base import shown
 from mtbayes.estimators.blocks import blocks_of, by_blocks
 from mtbayes.estimators.classifier import Outliers, Uncertainty
 from mtbayes.estimators.supervised import Supervised
+from mtbayes.estimators.tries import takes_parts
 from mtbayes.fitting.ratings import NumberCrowd
 from mtbayes.fitting.units import Targets
 from mtbayes.laws import WrongTargets
@@ -25,6 +27,8 @@ from mtbayes.likelihoods import Gaussian
 from mtbayes.maths import draws
 from mtbayes.predictives import GaussianPredictive
 from mtbayes.types import Array, FloatArray, Rows
+
+_SEVERAL = 10  # rows with one number, which is then no accident
 
 
 class RobustRegressor(RegressorMixin, Supervised):
@@ -146,6 +150,7 @@ class RobustRegressor(RegressorMixin, Supervised):
             _warn_of_two(y)
         return x, y
 
+    @available_if(takes_parts)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustRegressor:
         """Learn from more rows: the posterior so far is the prior for them.
 
@@ -238,9 +243,10 @@ class RobustRegressor(RegressorMixin, Supervised):
 
 
 def _warn_of_two(y: FloatArray) -> None:
-    """Of two values the rarer looks wrong to a density of numbers."""
+    """Of two values, each of many rows, the rarer looks wrong to a density of numbers."""
     low, high = float(y.min()), float(y.max())
-    if low < high and np.all((y == low) | (y == high)):
+    few, many = sorted((int(np.sum(y == low)), int(np.sum(y == high))))
+    if low < high and few >= _SEVERAL and few + many == len(y):
         warnings.warn(
             f"y holds two numbers alone, {low:g} and {high:g}: rows with the rarer one may all be "
             "called wrong. Use RobustClassifier if they stand for classes.",
