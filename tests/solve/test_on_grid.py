@@ -13,6 +13,7 @@ from mtbayes import (
     expected_log_t,
     fixed_point,
     fixed_points,
+    log_t,
     objective,
 )
 from mtbayes.maths import escort
@@ -250,3 +251,23 @@ def test_bad_input_is_named(change, words):
         )
     for word in words:
         assert word in str(error.value)
+
+
+@pytest.mark.parametrize("centre", [-10, 10, 20])
+@pytest.mark.parametrize("t", [0.0, 0.5, 0.9, 1.0])
+def test_the_limit_of_many_members_is_found_from_a_prior_far_away(centre, t):
+    """The minimum of J at m = ∞ does not depend on the prior's weights: EM from an even start."""
+    theta = np.linspace(-30, 30, 200)
+    log_lik = norm.logpdf(np.array([-8.21, -2.16, -0.94, 1.7, 2.38]), theta[:, None])
+    prior = norm.pdf(theta, centre, 3)
+    criterion = Criterion(m=math.inf, t=t, beta=math.inf)
+    found = fixed_point(log_lik, prior / prior.sum(), criterion).state
+    likelihood, q = np.exp(log_lik), np.full(200, 1 / 200)
+    for _ in range(3000):
+        q *= (likelihood * (q @ likelihood) ** -t).sum(axis=1)
+        q /= q.sum()
+
+    def loss(q):
+        return -np.mean(log_t(q @ likelihood, t))
+
+    assert loss(found) == pytest.approx(loss(q), abs=5e-4)

@@ -124,8 +124,7 @@ class Descent {
 
   /**
    * J at q, the target log T(q), and the total variation between the two. At m = ∞ with s_g = Σ_i p̄_i^{-t} p_g(x_i), the
-   * negative slope of J, T(q) ∝ q s: EM, which never increases J. The library's q e^s has the same fixed points, but
-   * overshoots without bound where a row is unlikely.
+   * negative slope of J, T(q) ∝ q s: EM, which never increases J.
    */
   evaluate(logQ) {
     const { m, t, rows, strength } = this, n = rows.length, q = logQ.map(Math.exp);

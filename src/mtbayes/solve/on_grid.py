@@ -163,7 +163,10 @@ class _Problem:
         target = np.empty_like(log_q)
         for b, c in enumerate(which):
             strength, t_p = self.strength[c], float(self.criteria[c].t_p)
-            target[b] = self._target(log_q[b], slope[b] / self.n, strength, t_p)
+            if math.isinf(self.m[c]):
+                target[b] = _maximised(log_q[b], slope[b])
+            else:
+                target[b] = self._target(log_q[b], slope[b] / self.n, strength, t_p)
             if strength:
                 value[b] += strength * grid.divergence(q[b], self.prior, t_p)
         return value, target
@@ -173,8 +176,7 @@ class _Problem:
     ) -> FloatArray:
         """log T(q): where the linearised J has its minimum, or a natural-gradient step there."""
         if strength == 0:
-            # No regulariser: multiply q by e^slope, the step of expectation maximisation.
-            target = log_q + slope
+            target = log_q + slope  # no regulariser: a step of mirror descent
         elif t_p <= 1:
             return grid.tilt(self.log_prior, slope / strength, t_p)
         else:
@@ -185,6 +187,17 @@ class _Problem:
             target = log_q + slope / strength - pull
         result: FloatArray = target - logsumexp(target)
         return result
+
+
+def _maximised(log_q: FloatArray, slope: FloatArray) -> FloatArray:
+    """log T(q), T(q) ∝ q_g Σ_i p̄_i^{-t} p_g(x_i): expectation maximisation, for m = ∞.
+
+    It never increases J. q e^slope has the same fixed points, but overshoots without bound where q
+    finds a row unlikely.
+    """
+    numbers = np.finfo(float)
+    target = log_q + np.log(np.clip(slope, numbers.tiny, numbers.max))
+    return np.asarray(target - logsumexp(target))
 
 
 def _support(log_lik: FloatArray, prior: FloatArray, criteria: Sequence[Criterion]) -> BoolArray:
