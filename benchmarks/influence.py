@@ -96,7 +96,9 @@ def mnist(rows, test):
 def measure(data, t, seed, curvature, options):
     (x, clean), trusted = data
     dirty = flip_labels(clean, 0.3, seed=seed)
-    model = RobustClassifier(hidden=(25,), t=t, random_state=seed).fit(x, dirty.data)
+    model = RobustClassifier(learner="network", hidden=(25,), t=t, random_state=seed).fit(
+        x, dirty.data
+    )
     started = time.monotonic()
     found = model.influence(*trusted, curvature=curvature, members=options.members)
     seconds = time.monotonic() - started
