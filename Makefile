@@ -52,16 +52,19 @@ certificates: $(STAMP)
 	$(BIN)/python benchmarks/certificates.py --out $(OUT)/certificates
 
 # The site, into site/: open site/index.html. Once its tools are installed no network is needed.
+# Not --quiet: mkdocs would not count the warnings that it hides, and a dead link would pass.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 $(VENV)/.docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	touch $@
 
-# Writes docs/evidence.md and ends with an error if any number shown is older than the code it measures.
+# Fills the tables of the pages from docs/measured and writes docs/evidence.md; ends with an error if any
+# number shown is older than the code it measures.
 # `python tools/evidence.py --record NAME ...` notes that numbers were measured on this commit.
 evidence:
+	$(PYTHON) tools/measured.py
 	$(PYTHON) tools/evidence.py
 
 # Both files of a release in dist/, and the wheel tried with the oldest and the newest dependencies; about

@@ -1,4 +1,4 @@
-"""How the site shows docstrings: `name: what it is` becomes a list, `>>>` an example.
+"""How the site shows docstrings: `name: what it is` is a list, `>>>` an example, `a[i][j]` code.
 
 An extension of griffe, which reads the code for mkdocstrings without running it.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import griffe
 
 _ARGUMENT = re.compile(r"^(\w+(?:, ?\w+)*): (?=\S)")
+_ENTRY = re.compile(r"(`[^`]*`)|(\w+(?:\[\w+\]){2,})")  # result[i][j], which else is a link
 _MANY = re.compile(r",\n(?=\w+(?:, \w+)*: )")  # a list of names that fills a line
 
 
@@ -31,6 +32,7 @@ def as_markdown(text: str) -> str:
 def _paragraph(text: str) -> str:
     if text.lstrip().startswith(">>>"):
         return f"```pycon\n{text}\n```"
+    text = _ENTRY.sub(lambda found: found[1] or f"`{found[2]}`", text)
     return _arguments(text) if _ARGUMENT.match(text) else text
 
 

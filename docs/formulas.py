@@ -12,7 +12,7 @@ from html import escape
 from typing import NamedTuple
 
 FUNCTIONS = {"log", "exp", "max", "mean", "kl", "KL"}
-WORDS = {"row", "is", "wrong", "const", "bound", "beta", "PAC"}
+WORDS = {"row", "is", "wrong", "const", "bound", "beta", "std", "Var", "PAC"}
 """Words that may stand in a formula, beside functions; other letters are factors one by one."""
 
 _TOKEN = re.compile(
@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 )
 _RELATIONS = {"=", "∝", "≤", "≥", "<", ">", "~", ",", ":"}
 _SHOWN = {"<=": "≤", ">=": "≥", "-": "−", "~": "∼", "||": "∥", "·": "⋅", "Σ": "∑", "*": "∗"}
-_ABOVE = {"²": "2", "³": "3", "⁻¹": "−1"}
+_ABOVE = {"²": "2", "³": "3", "⁻¹": "−1", "ᵀ": "T"}
 _OVER = {"\u0302": "^", "\u0303": "~", "\u0304": "¯"}
 _CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
 
@@ -60,7 +60,7 @@ def block(lines: list[str]) -> str:
     )
     said = escape("\n".join(map(str.strip, lines)))
     table = f'<mtable columnalign="left" displaystyle="true">{rows}</mtable>'
-    return f'<div class="formula"><math display="block" alttext="{said}">{table}</math></div>'
+    return f'<div class="formula wide"><math display="block" alttext="{said}">{table}</math></div>'
 
 
 def inline(text: str) -> str:
@@ -117,7 +117,7 @@ class _Reader:
         inner = None
         if token in _CLOSED_BY:
             adjacent = (
-                not spaced and self.place > 1 and self.tokens[self.place - 2][1] not in "([{/-·"
+                not spaced and self.place > 1 and self.tokens[self.place - 2][1] not in "([{/-·√"
             )
             inner, alone = self.until(_CLOSED_BY[token], flat)
             markup = f"<mrow><mo>{token}</mo>{inner}<mo>{_CLOSED_BY[token]}</mo></mrow>"
@@ -126,6 +126,9 @@ class _Reader:
             if token != "(" or adjacent:
                 inner = None
             token = "("
+        elif token == "√" and self.peek():
+            under = self.atom(flat)
+            return Atom(f"<msqrt>{under.inner or under.markup}</msqrt>", spaced)
         else:
             markup = _symbol(token)
         return self.scripts(Atom(markup, spaced, token, inner))
@@ -186,6 +189,8 @@ def _symbol(token: str) -> str:
         return "<mrow>" + "".join(f"<mi>{one}</mi>" for one in letters) + "</mrow>"
     if token in "∞∂":
         return f"<mi>{token}</mi>"
+    if token == "/":
+        return '<mo lspace="0" rspace="0">/</mo>'
     return f"<mo>{escape(_SHOWN.get(token, token))}</mo>"
 
 
@@ -224,11 +229,14 @@ def _bare(atoms: list[Atom]) -> str:
 
 
 def _joined(atoms: list[Atom]) -> str:
-    """Side by side, with a thin space after a function's name and between words."""
+    """Side by side, with thin spaces around a function's name and between words."""
     parts = []
-    for atom, after in zip(atoms, [*atoms[1:], None], strict=True):
-        parts.append(atom.markup)
-        apart = atom.text in FUNCTIONS or (atom.text in WORDS and after and after.text in WORDS)
-        if apart and after and after.text not in ("(", "/"):
+    for before, atom, after in zip([None, *atoms], atoms, [*atoms[1:], None], strict=False):
+        sign = before is None or before.text in _RELATIONS  # a minus, and not a difference
+        prefix = atom.text == "-" and sign
+        parts.append(atom.markup.replace("<mo>", '<mo form="prefix">') if prefix else atom.markup)
+        named = atom.text in FUNCTIONS and after and after.text not in ("(", "/")
+        factor = after and after.text in FUNCTIONS and "<mo>" not in atom.markup[:4]
+        if named or (factor and atom.text != "∂") or {atom.text, after and after.text} <= WORDS:
             parts.append('<mspace width="0.2em"/>')
     return "".join(parts)

@@ -1,8 +1,7 @@
 """How the site typesets formulas: a hook of mkdocs that teaches its Markdown to see them.
 
-Indented blocks whose lines are all formulas become MathML, and so do symbols with `_` or `^` in a
-sentence. Code, headings and all else stay as they are. Browsers draw MathML by themselves: nothing
-is loaded.
+Indented blocks whose lines are all formulas become MathML, and so do formulas in a sentence. Code,
+headings and all else stay as they are. Browsers draw MathML by themselves: nothing is loaded.
 """
 
 from __future__ import annotations
@@ -20,15 +19,7 @@ from markdown.preprocessors import Preprocessor
 sys.path.insert(0, str(Path(__file__).parent))
 
 from formulas import block, inline, is_formula
-
-_LETTER = r"[A-Za-zα-ωΑ-Ω∂][\u0300-\u036f]?"
-_SHORT = r"-?[A-Za-z0-9α-ω∞][a-z0-9]?(?![A-Za-z0-9])"
-_GROUP = r"\{[^{}]*\}|\((?:[^()]|\([^()]*\))*\)"
-_OF = r"\([A-Za-z0-9α-ω](?:[_^|, ]{1,3}[A-Za-z0-9α-ω]{1,2})*\)"  # (x), (y | x), (q, x_i)
-SYMBOL = (
-    rf"(?<![\w./^])((?:log|exp|mean|PAC|{_LETTER})"
-    rf"(?:(?:_(?:\{{[^{{}}]*\}}|{_SHORT})|\^(?:{_GROUP}|{_SHORT}))+|[²³])(?:{_OF})?)(?![\w^])"
-)
+from sentences import FORMULA, parts, shows
 
 
 class _Blocks(Preprocessor):
@@ -62,14 +53,18 @@ def _free(before: list[str]) -> bool:
     return not before or not before[-1].strip() or (bool(said) and said[-1].startswith("#"))
 
 
-class _Symbols(InlineProcessor):
-    """Symbols in sentences; headings keep their names."""
+class _Sentences(InlineProcessor):
+    """Formulas in sentences; headings keep their names."""
 
     ANCESTOR_EXCLUDES = ("h1", "h2", "h3", "h4", "h5", "h6")
 
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
+    def handleMatch(
+        self, m: re.Match[str], data: str
+    ) -> tuple[str, int, int] | tuple[None, None, None]:
         """Markdown's name for what is done with a match."""
-        return self.md.htmlStash.store(inline(m[1])), m.start(0), m.end(0)
+        if not shows(m[0]):
+            return None, None, None
+        return self.md.htmlStash.store("<wbr>".join(map(inline, parts(m[0])))), m.start(), m.end()
 
 
 class Formulas(Extension):
@@ -78,10 +73,16 @@ class Formulas(Extension):
     def extendMarkdown(self, md: Markdown) -> None:
         """Markdown's name for what an extension does."""
         md.preprocessors.register(_Blocks(md), "formulas", 15)
-        md.inlinePatterns.register(_Symbols(SYMBOL, md), "symbols", 185)
+        # After code, links and tags, whose targets are no formulas; before `*` and `_` as emphasis.
+        md.inlinePatterns.register(_Sentences(FORMULA.pattern, md), "sentences", 75)
 
 
 def on_config(config: Any) -> Any:
     """Called by mkdocs once."""
     config.markdown_extensions.append(Formulas())
     return config
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Called by mkdocs for each page: gives tables a frame that they may scroll in."""
+    return re.sub("(<table>.*?</table>)", r'<div class="wide">\1</div>', html, flags=re.DOTALL)

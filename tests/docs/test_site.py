@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -114,12 +115,55 @@ def test_the_audit_is_what_the_command_prints(tmp_path, monkeypatch):
     assert len(wrong & set(ranked[:20])) >= 16
 
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_what_is_too_wide_is_reached_by_key_and_nothing_else(tmp_path):
+    script = (DOCS / "javascripts/wide.js").read_text("utf-8")
+    blocks = [("wide formula", 300), ("wide formula", 50), ("wide", 300), ("wide", 50)]
+    body = "".join(
+        f'<div class="{kind}" style="width: 100px; overflow-x: auto">'
+        f'<p style="width: {width}px">x</div>'
+        for kind, width in blocks
+    )
+    page = tmp_path / "page.html"
+    page.write_text(f"<!doctype html>{body}<script>{script}</script>", "utf-8")
+    command = [
+        CHROMIUM, "--no-sandbox", "--headless", "--disable-gpu", "--dump-dom",
+        f"--user-data-dir={tmp_path / 'user'}", page.as_uri(),
+    ]  # fmt: skip
+    drawn = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    marks = re.findall('<div class="[^"]*"[^>]*>', drawn)
+    assert ["tabindex" in mark for mark in marks] == [True, False, True, False]
+    named = [re.search('aria-label="([^"]*)"', mark)[1] for mark in marks[::2]]
+    assert named == ["Formula, scrolls sideways", "Table, scrolls sideways"]
+
+
+def build(folder, site):
+    """Builds a site with the words of `make docs`."""
+    pytest.importorskip("mkdocs")
+    words = re.search(r"/mkdocs (build.*)", (ROOT / "Makefile").read_text("utf-8"))[1].split()
+    command = [sys.executable, "-m", "mkdocs", *words, "--site-dir", site]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ)
+
+
+@pytest.mark.slow
+def test_a_dead_link_is_an_error(tmp_path):
+    config = "site_name: x\nstrict: true\nvalidation: {links: {anchors: warn}}\n"
+    (tmp_path / "mkdocs.yml").write_text(config)
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "docs" / "index.md"
+    page.write_text("# Here\n[there](#here)")
+    assert build(tmp_path, tmp_path / "site").returncode == 0
+    page.write_text("# Here\n[there](#there)")
+    assert build(tmp_path, tmp_path / "site").returncode != 0
+
+
 @pytest.mark.slow
 def test_the_site_is_built_strictly_and_needs_no_network(tmp_path):
-    pytest.importorskip("mkdocs")
     pytest.importorskip("mkdocstrings")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", tmp_path]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
+    built = build(ROOT, tmp_path)
     assert built.returncode == 0, built.stderr
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) > len(PAGES)  # and one for what is not found
@@ -130,6 +174,17 @@ def test_the_site_is_built_strictly_and_needs_no_network(tmp_path):
     for style in tmp_path.rglob("*.css"):
         assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text("utf-8")), style.name
     mathematics = (tmp_path / "mathematics.html").read_text("utf-8")
-    assert mathematics.count('<div class="formula">') >= 20  # typeset, by the browser itself
+    assert mathematics.count('<div class="formula wide">') >= 20  # typeset, by the browser itself
+    assert "javascripts/wide.js" in mathematics  # by which what is too wide scrolls without a mouse
+    choice = (tmp_path / "how-to-choose.html").read_text("utf-8")
+    assert 'href="#t_p-a-prior-that-may-be-wrong"' in choice
+    assert "result[i][j]</code>" in (tmp_path / "reference/solve.html").read_text("utf-8")
+    for page in pages:
+        text = page.read_text("utf-8")
+        assert not re.search(r'(?:href|id)="[^"]*<', text), page.name
+        aside = r'<(code|script|style|h\d)\b.*?</\1>|alttext="[^"]*"'
+        text = re.sub(aside, "", text, flags=re.DOTALL)
+        half = re.search(r".{30}(?<!<mo>)\^(?![a-z]{3})", text)
+        assert not half, f"{page.name}: {half[0]}"
     reference = (tmp_path / "reference/estimators.html").read_text("utf-8")
     assert 'id="mtbayes.estimators.RobustClassifier.find_outliers"' in reference

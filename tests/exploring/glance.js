@@ -13,4 +13,12 @@ seen.hidden = [...document.querySelectorAll("#line .controls :is(button, input:e
   one.focus();
   return one.getBoundingClientRect().top < held.getBoundingClientRect().bottom;
 }).map(one => one.id);
+document.activeElement.blur(); scrollTo(0, 0);
+seen.touched = [...document.querySelectorAll(".point")].map(one => {
+  const disc = one.children[2].getBoundingClientRect(), clientX = disc.x + disc.width / 2, clientY = disc.y + disc.height / 2;
+  for (const type of ["pointerdown", "pointerup"])
+    document.elementFromPoint(clientX, clientY).dispatchEvent(new PointerEvent(type, { clientX, clientY, bubbles: true, pointerId: 1, pointerType: "touch" }));
+  return line.selected;
+});
+seen.home = document.getElementById("home").checkVisibility();
 parent.postMessage(JSON.stringify(seen), "*");

@@ -18,7 +18,8 @@ const set = (id, value) => { const one = document.getElementById(id); one.value 
 const pointer = (type, where, x, y) => where.dispatchEvent(new PointerEvent(type, { clientX: x, clientY: y, bubbles: true, pointerId: 1, pointerType: "touch" }));
 marks()[0].focus();
 key("ArrowRight"); key("ArrowRight", { shiftKey: true }); settle();
-const own = () => ({ pressed: document.querySelectorAll("#presets [aria-pressed=true]").length, story: text("story") });
+const lead = () => document.querySelector(".lead").offsetHeight;
+const own = () => ({ pressed: document.querySelectorAll("#presets [aria-pressed=true]").length, story: text("story"), tall: lead() });
 seen.own = [own()];
 seen.keys = { x: line.points[0].x, now: marks()[0].getAttribute("aria-valuenow"), focus: document.activeElement === marks()[0] };
 const box = marks()[0].getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
@@ -50,6 +51,53 @@ seen.presets = Object.keys(PRESETS).map(name => { takePreset(name); settle(); re
 set("set-m", 51); frame();
 seen.endless = { beta: document.getElementById("set-beta").disabled, python: asPython() };
 
+set("set-t", 100); settle(); seen.endless.told = text("words");
+
+// Which dot a finger takes, and dots that lie on each other, at the ends, or are as many as there may be.
+const touch = i => {
+  const disc = marks()[i].children[2].getBoundingClientRect(), place = [disc.x + disc.width / 2, disc.y + disc.height / 2];
+  pointer("pointerdown", document.elementFromPoint(...place), ...place); pointer("pointerup", document.body, ...place);
+  return line.selected;
+};
+takePreset("clusters"); settle(); seen.touched = line.points.map((_, i) => touch(i));
+line.points[3].x = line.points[4].x; pose(); settle(); line.selected = 3; seen.tie = [touch(3)]; line.selected = 4; seen.tie.push(touch(3));
+const limits = () => ({ add: document.getElementById("add").disabled, remove: document.getElementById("remove").disabled,
+  title: document.getElementById("add").title + document.getElementById("remove").title, note: plots.main.note.textContent });
+takePreset("clean"); settle(); seen.limits = [limits()];
+key("End"); settle();
+const ring = marks()[0].children[1], reach = Number(ring.getAttribute("r")) + 3.5 / 2; // with the focus's stroke
+seen.ring = [plots.main.px(FROM) - reach, plots.main.width - plots.main.px(TO) - reach];
+document.getElementById("add").click(); add(1.7);
+seen.full = line.points.map(one => one.x).slice(4);
+while (line.points.length < MOST_POINTS) { line.selected = 0; document.getElementById("add").click(); }
+frame(); seen.limits.push(limits()); seen.places = line.points.map(one => one.x);
+while (line.points.length > 1) remove(0);
+frame(); seen.limits.push(limits());
+
+// Twenty dots at m = 50, dragged with 6 steps to a frame; a picture that takes long says so.
+const gauss = randomNumbers(5).normal;
+line.points = Array.from({ length: 20 }, () => ({ x: clamped(2 * gauss()) }));
+Object.assign(line, { m: 50, t: 1, beta: 50, tied: true, moving: true }); pose(); settle();
+seen.follows = 0;
+for (let i = 0; i < 60; i++) {
+  move(3, line.points[3].x + 0.05); line.solving.run(Infinity, 6); line.start = line.solving.logQ;
+  seen.follows += line.solving.settled;
+}
+line.start = null; pose(); line.since = performance.now() - 1000; picture(); seen.slow = [plots.main.note.textContent];
+line.moving = false; settle(); seen.slow.push(plots.main.note.textContent);
+
+// J stalls in double precision before q meets the tolerance.
+takePreset("prior"); line.start = null; line.tP = 0.3; pose(); settle(); seen.stalled = text("words");
+const stalled = (residual, more = {}) => Object.assign(solve({ ...CASES[0], ...more }), { residual, damping: 1e-10 }).settled;
+seen.stalls = [stalled(1e-6), stalled(1e-4), stalled(1e-6, { m: null, beta: null })];
+
+// What is copied, for each preset; words as they are seen.
+seen.copied = Object.keys(PRESETS).map(name => { takePreset(name); settle(); return [asPython(), text("tv"), lead()]; });
+takePreset("prior"); settle();
+seen.text = document.body.innerText.replace(document.getElementById("python").innerText, "");
+seen.leads = [...document.querySelectorAll(".lead")].map(one => one.textContent);
+seen.home = document.getElementById("home").checkVisibility();
+
 // The plane.
 document.getElementById("tab-plane").click();
 const robust = new Logistic(ROWS.map(row => row.features), plane.labels, 0.4, plane.plain.run().theta).run();
@@ -60,6 +108,12 @@ const wrong = wrongRows();
 document.getElementById("plane-plain").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
 seen.unpressed = document.querySelectorAll("#wrong [aria-pressed=true]").length;
 seen.flipped = Math.abs(wrongRows() - wrong);
+takeWrong("none");
+const flipped = () => { document.getElementById("plane-plain").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" })); return text("live"); };
+seen.flips = [flipped(), flipped()];
+flip(0); plane.plain.run(); planeFrame(); while (!plane.robust.done) planeFrame();
+seen.scores = [document.getElementById("plane-words").getAttribute("aria-live"), text("plane-words")];
+seen.text += document.body.innerText;
 takeWrong("none"); seen.clean = wrongRows();
 
 const out = document.createElement("pre"); out.id = "seen";

@@ -5,8 +5,11 @@ import math
 import re
 import shutil
 import subprocess
+from functools import partial
 from html import unescape
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -80,7 +83,7 @@ def test_the_command_writes_it(tmp_path):
     shutil.rmtree(Path(told["out"]).parent)
 
 
-def look(folder, script, scheme, shell="page.html"):
+def look(folder, script, scheme, shell="page.html", site=None):
     """What a script at the end of the page has seen, in light (1) or dark (0)."""
     if CHROMIUM is None:
         pytest.skip("needs Chromium")
@@ -91,7 +94,7 @@ def look(folder, script, scheme, shell="page.html"):
         [CHROMIUM, "--no-sandbox", "--headless", "--disable-gpu", "--enable-logging=stderr",
          "--disable-background-networking", f"--user-data-dir={folder / 'user'}",
          "--window-size=1280,900", f"--blink-settings=preferredColorScheme={scheme}",
-         "--dump-dom", (folder / shell).as_uri()],
+         "--dump-dom", f"{site or folder.as_uri()}/{shell}"],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert ":CONSOLE" not in done.stderr, done.stderr
@@ -116,6 +119,20 @@ def test_a_phone_does_not_scroll_sideways_and_can_be_read_and_pressed(tmp_path):
     assert min(phone["buttons"]) >= 40
     assert min(phone["text"]) > 11
     assert phone["hidden"] == []  # what has the focus is not behind the picture
+    assert phone["touched"] == [0, 1, 2, 3, 4]
+    assert not phone["home"]
+
+
+def test_within_its_site_the_page_leads_back(tmp_path):
+    (tmp_path / "frame.html").write_text(FRAME, encoding="utf-8")
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    handler.log_message = lambda *_: None
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        site = f"http://127.0.0.1:{server.server_port}"
+        script = (HERE / "glance.js").read_text("utf-8")
+        assert look(tmp_path, script, 1, "frame.html", site)["home"]
+        server.shutdown()
 
 
 def exact(case):
@@ -200,6 +217,63 @@ def test_the_copied_call_gives_what_is_shown(seen):
     np.testing.assert_allclose(area / area.max(), weights / weights.max(), atol=0.01)
 
 
+def test_the_copied_call_prints_what_is_shown(seen, capsys):
+    for python, tv, _ in seen["copied"]:
+        exec(python, {})
+        status, distance = capsys.readouterr().out.splitlines()
+        assert status.startswith("Converged after")
+        assert distance == f"TV from nu: {tv}"
+
+
+def test_of_dots_within_reach_the_nearest_is_taken_of_equals_the_chosen(seen):
+    assert seen["touched"] == list(range(8))
+    assert seen["tie"] == [3, 4]
+
+
+def test_a_new_dot_lies_on_no_other(seen):
+    assert seen["full"] == [11, 2.7]  # the right is full at 12; one is at 1.7 already
+    assert len(set(seen["places"])) == 20
+    assert np.abs(seen["places"]).max() <= 12
+
+
+def test_the_rings_of_dots_at_the_ends_are_whole(seen):
+    assert min(seen["ring"]) >= 0
+
+
+def test_buttons_that_can_do_nothing_say_why(seen):
+    words = ["", "At most 20 dots.", "One dot must stay."]
+    assert [one["title"] for one in seen["limits"]] == words
+    assert [one["note"] for one in seen["limits"]] == words
+    assert [one["add"] for one in seen["limits"]] == [False, True, False]
+    assert [one["remove"] for one in seen["limits"]] == [False, False, True]
+
+
+def test_many_dots_are_followed_or_the_picture_says_that_it_lags(seen):
+    assert seen["follows"] > 40  # of 60 frames
+    assert seen["slow"] == ["At most 20 dots. Still settling …", "At most 20 dots."]
+
+
+def test_only_what_matters_is_said_not_to_have_settled(seen):
+    assert seen["stalls"] == [True, False, False]
+    assert "settle" not in seen["stalled"]
+    assert "did not settle: a next step would move" in seen["endless"]["told"]
+
+
+def test_what_is_read_has_no_raw_symbols_and_says_what_size_is(seen):
+    assert not re.findall(r"\b\w_\w|∂_|T\(q\)", seen["text"])
+    assert all("beside the heaviest" in lead for lead in seen["leads"])
+    assert not seen["home"]  # a copy that was sent alone
+
+
+def test_a_flip_says_what_it_did_and_the_scores_are_read_aloud(seen):
+    wrong, right = seen["flips"]
+    assert wrong.endswith(": wrong.")
+    assert right.endswith(": right again.")
+    live, words = seen["scores"]
+    assert live == "polite"
+    assert words.startswith("1 of 300 labels are wrong.")
+
+
 def test_the_picture_is_told_in_words(seen):
     assert "5 points, at −8.2, −2.2, −0.9, 1.7, 2.4. With m = 7 and t = 0.65" in seen["words"]
     assert f"{float(seen['told']):.2f} away from ν" in seen["words"]
@@ -216,11 +290,14 @@ def test_a_preset_s_story_and_button_hold_only_until_something_is_changed(seen):
     assert [own["pressed"] for own in seen["own"]] == [0] * 4
     assert {own["story"][:30] for own in seen["own"]} == {"These are dots and settings of"}
     assert seen["unpressed"] == 0
+    # Nor does the picture move below a finger when the story changes.
+    assert len({own["tall"] for own in seen["own"]} | {tall for *_, tall in seen["copied"]}) == 1
 
 
 def test_infinitely_many_members_have_no_regulariser(seen):
     assert seen["endless"]["beta"] is True
     assert "Criterion(m=np.inf, t=1, beta=np.inf" in seen["endless"]["python"]
+    assert "# m = inf settles slowly" in seen["endless"]["python"]
 
 
 def test_the_plane_s_fits_are_minima(seen):
@@ -244,7 +321,7 @@ def test_the_plane_s_fits_are_minima(seen):
 
 def test_wrong_labels_hurt_the_robust_fit_less(seen):
     plain, robust = seen["plane"]["scores"]
-    assert np.mean(np.array(seen["plane"]["labels"]) != seen["plane"]["true"]) > 0.25
+    assert np.sum(np.array(seen["plane"]["labels"]) != seen["plane"]["true"]) == 90  # 30 %
     assert robust["right"] > plain["right"]
     assert robust["loss"] < plain["loss"]
     assert (seen["flipped"], seen["clean"], seen["plane"]["hidden"]) == (1, 0, True)

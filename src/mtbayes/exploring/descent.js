@@ -1,7 +1,7 @@
 // Theorem 1 on a grid: mtbayes/solve/on_grid.py and mtbayes/posteriors/grid.py, in the page.
 // J is convex in q, so that any start ends at the same minimum: a drag begins at the last answer.
 
-const MEMORY = 6, SMALLEST_DAMPING = 1e-9, MOST_STEPS = 2000;
+const MEMORY = 6, SMALLEST_DAMPING = 1e-9, MOST_STEPS = 2000, STALLED = 1e-5;
 const OF_PRIOR = 0.03; // what a start at m = ∞ takes of it: where the last answer has no mass, a row would pull without bound
 
 function normalised(logQ) {
@@ -105,20 +105,23 @@ function leastSquares(columns, target) {
 
 /** One problem on its way down: `step` until `done`. */
 class Descent {
-  /** rows: of `Row`; logPrior; criterion {m, t, beta, tP}; start: log q, or null for the prior. */
-  constructor(rows, logPrior, criterion, start, tol = 1e-7) {
+  /** rows: of `Row`; logPrior; criterion {m, t, beta, tP}; start: log q, or null for the prior; past: of a problem close by. */
+  constructor(rows, logPrior, criterion, start, tol = 1e-7, past = new Anderson()) {
     Object.assign(this, { rows, logPrior, ...criterion, tol });
     this.strength = this.beta === Infinity ? 0 : this.m / (rows.length * this.beta);
     const mixed = start && !this.strength;
     this.logQ = normalised(mixed ? start.map((v, g) => logAdd(v + Math.log(1 - OF_PRIOR), logPrior[g] + Math.log(OF_PRIOR))) : start || logPrior);
     Object.assign(this, this.evaluate(this.logQ));
-    this.damping = 1; this.steps = 0; this.past = new Anderson();
+    this.damping = 1; this.steps = 0; this.past = past;
   }
 
-  get settled() { return this.residual <= this.tol; }
+  get spent() { return this.damping <= SMALLEST_DAMPING || this.steps >= MOST_STEPS; }
+
+  /** J may stall in double precision a little before the tolerance. Not without a regulariser, where a small step need not be near the end. */
+  get settled() { return this.residual <= (this.spent && this.strength ? Math.max(this.tol, STALLED) : this.tol); }
 
   /** No more is to be had: settled, or given up. */
-  get done() { return this.settled || this.damping <= SMALLEST_DAMPING || this.steps >= MOST_STEPS; }
+  get done() { return this.settled || this.spent; }
 
   get q() { return this.logQ.map(Math.exp); }
 

@@ -9,7 +9,7 @@ function select(i, focus = false) {
 }
 
 /** A preset's story may not be true of what a reader changed. As long as theirs, so that the picture stays where it is. */
-const OWN = "These are dots and settings of your own. At t = 1 (dashed) the prediction follows every dot; below, a dot it finds unlikely loses its weight, which is its size.";
+const OWN = "These are dots and settings of your own. At t = 1 (dashed) the prediction follows every dot; below, a dot it finds unlikely loses weight.";
 
 function leavePreset() {
   press("presets", null);
@@ -22,17 +22,24 @@ function move(i, x) {
   pose();
 }
 
+/** This place; where a dot lies there already, the first free one by whole steps to the right, or to the left where the right is full. */
+function freePlace(x) {
+  const steps = [...Array(TO - FROM + 1).keys()];
+  return [...steps.map(k => x + k), ...steps.map(k => x - k)].map(clamped).find(place => line.points.every(one => one.x !== place));
+}
+
 function add(x) {
-  if (line.points.length >= MOST_POINTS) { $("live").textContent = `At most ${MOST_POINTS} points.`; return; }
+  if (line.points.length >= MOST_POINTS) { $("live").textContent = countLimit(); return; }
   leavePreset();
-  line.points.push({ x: clamped(x) });
+  const place = freePlace(clamped(x));
+  line.points.push({ x: place });
   pose();
   select(line.points.length - 1, true);
-  $("live").textContent = `Point added at ${shown(clamped(x), 1)}.`;
+  $("live").textContent = `Point added at ${shown(place, 1)}.`;
 }
 
 function remove(i) {
-  if (line.points.length < 2) { $("live").textContent = "One point must stay."; return; }
+  if (line.points.length < 2) { $("live").textContent = countLimit(); return; }
   leavePreset();
   line.points.splice(i, 1);
   pose();
@@ -42,7 +49,7 @@ function remove(i) {
 
 function takePreset(name) {
   const { points, name: _, story, ...rest } = PRESETS[name];
-  $("story").textContent = story;
+  $("story").innerHTML = story;
   Object.assign(line, rest, { points: points.map(x => ({ x })), selected: 0 });
   press("presets", name);
   showSettings();
@@ -84,6 +91,12 @@ function settingChanged() {
   pose();
 }
 
+/** Circles of reach overlap, and dots share their height: the nearest is the nearest along the axis, of equals the chosen one. */
+function nearestDot(x) {
+  const off = line.points.map(one => Math.abs(one.x - x)), least = Math.min(...off);
+  return off[line.selected] === least ? line.selected : off.indexOf(least);
+}
+
 /** A point is dragged wherever it is taken; a tap on an empty place adds one. */
 function bindPointers() {
   const svg = plots.main.svg;
@@ -93,9 +106,8 @@ function bindPointers() {
     if (line.moving) { line.moving = false; pose(); }
   };
   svg.addEventListener("pointerdown", event => {
-    const mark = event.target.closest(".point");
-    if (!mark) { tapped = [event.clientX, event.clientY]; return; }
-    const i = [...plots.main.front.children].indexOf(mark);
+    if (!event.target.closest(".point")) { tapped = [event.clientX, event.clientY]; return; }
+    const i = nearestDot(plots.main.at(event));
     held = { i, id: event.pointerId, off: line.points[i].x - plots.main.at(event) };
     line.moving = true;
     select(i, true);

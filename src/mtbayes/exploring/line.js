@@ -1,22 +1,24 @@
 // The first tab: points on a line that are dragged, added and removed, and what the ensemble makes of them.
 
 const PRESETS = {
-  outlier: { name: "Five points, one an outlier", story: "The dot far to the left is wrong. Drag it: at t = 1 (dashed) the prediction follows it; below, it loses its weight, which is its size.",
+  outlier: { name: "Five points, one an outlier", story: "The dot far to the left is wrong. Drag it: at t = 1 (dashed) the prediction follows it; below, it loses its weight, as its size shows.",
     points: [-8.21, -2.16, -0.94, 1.70, 2.38], m: 10, t: 0.5, beta: 10, tied: true, tP: 1, mean: 0 },
   clean: { name: "No outlier", story: "All dots are right. Then t hardly matters, until a small one leaves the dots little weight against the prior.",
     points: [-2.16, -0.94, 1.70, 2.38], m: 10, t: 1, beta: 10, tied: true, tP: 1, mean: 0 },
-  prior: { name: "A wrong prior", story: "The prior sits at \u221210, the dots around 0, and the members follow the prior. Lower t_p: being far from it costs less, and they come.",
+  prior: { name: "A wrong prior", story: "The prior sits at \u221210, the dots around 0, and the members follow the prior. Lower t<sub>p</sub>: being far from it costs less, and they come.",
     points: [-2.16, -0.94, 1.70, 2.38], m: 10, t: 1, beta: 1, tied: false, tP: 1, mean: -10 },
   clusters: { name: "Two clusters", story: "One Gaussian is too simple for two clusters. Set m = 1, which is Bayes: it lies between them. Together, members share the clusters out.",
     points: [-3.1, -2.4, -1.7, 1.2, 1.8, 2.3, 2.9, 3.6], m: 10, t: 1, beta: 10, tied: true, tP: 1, mean: 0 },
 };
 const FROM = -12, TO = 12, MOST_POINTS = 20, CURVE = 5;
 const EXACT = 1e-7, IN_MOTION = 1e-5; // total variation of q and T(q); a pixel is about 3e-3
+const SLOW = 300; // milliseconds after which a picture that has not settled says so
 
-const line = { points: [], selected: 0, told: 0, start: null, startPlain: null, ...PRESETS.outlier };
+const line = { points: [], selected: 0, told: 0, since: 0, start: null, startPlain: null, ...PRESETS.outlier };
 const plots = { main: new Plot("main-plot", [330, 230], FROM, TO), q: new Plot("q-plot", [130, 90], FROM, TO), pull: new Plot("pull-plot", [170, 150], FROM, TO) };
 plots.main.foot = 66; // room for the points below the axis
 plots.pull.top = 1.2;
+plots.main.note = draw("text", { x: plots.main.left, y: 16, "aria-hidden": true }, plots.main.svg);
 
 const criterion = () => ({ m: line.m, t: line.t, beta: line.m === Infinity ? Infinity : line.beta, tP: line.tP });
 
@@ -25,9 +27,11 @@ function pose() {
   if (line.tied && line.m !== Infinity) line.beta = line.m;
   for (const point of line.points) if (point.row?.at !== point.x) { point.row = rowAt(point.x); point.row.at = point.x; }
   const rows = line.points.map(point => point.row), prior = logPriorAt(line.mean), here = criterion();
-  line.solving = new Descent(rows, prior, here, line.start, line.moving ? IN_MOTION : EXACT);
-  line.plain = here.t === 1 ? line.solving : new Descent(rows, prior, { ...here, t: 1 }, line.startPlain, IN_MOTION);
+  const past = solve => line.moving ? solve.past : undefined; // what steps taught holds while a dot moves a little
+  line.solving = new Descent(rows, prior, here, line.start, line.moving ? IN_MOTION : EXACT, past(line.solving));
+  line.plain = here.t === 1 ? line.solving : new Descent(rows, prior, { ...here, t: 1 }, line.startPlain, IN_MOTION, past(line.plain));
   line.logPrior = prior;
+  line.since ||= performance.now();
   refresh();
 }
 
@@ -37,8 +41,9 @@ function frame() {
   solving.run(12);
   if (plain !== solving) plain.run(solving.done ? 8 : 4);
   line.start = solving.logQ; line.startPlain = plain.logQ;
-  picture();
   const more = !(solving.done && plain.done);
+  if (!more) line.since = 0;
+  picture();
   if (!more || solving.steps > 100 && performance.now() - line.told > 700) describe();
   return more;
 }
@@ -106,12 +111,20 @@ function say() {
   $("point-pull").textContent = `${shown(pull)} (${shown(pullPlain)} at t = 1)`;
   $("point-at").textContent = shown(line.points[i].x);
   const { residual, steps } = line.solving;
-  $("state").textContent = `q and T(q) differ by ${residual.toExponential(0)} in total variation (${steps} step${steps === 1 ? "" : "s"}). ${settling()}`;
+  $("state").textContent = `After ${steps} step${steps === 1 ? "" : "s"} a next one would move ${residual.toExponential(0)} of the mass of q. ${settling()}`;
+  plots.main.note.textContent = `${countLimit()} ${line.since && performance.now() - line.since > SLOW ? "Still settling \u2026" : ""}`.trim();
+  for (const [id, end] of [["add", MOST_POINTS], ["remove", 1]]) {
+    $(id).disabled = line.points.length === end;
+    $(id).title = $(id).disabled ? countLimit() : "";
+  }
 }
+
+/** Why no dot can be added or removed; empty where both can be done. */
+const countLimit = () => ({ 1: "One dot must stay.", [MOST_POINTS]: `At most ${MOST_POINTS} dots.` })[line.points.length] || "";
 
 /** What is not to be trusted yet, or at all; empty once q and its rival at t = 1 have settled. */
 function settling() {
-  const open = (solve, what) => solve.settled ? "" : `${what} ${solve.done ? "did not settle" : "is still settling"}: T(q) is ${solve.residual.toExponential(0)} away. `;
+  const open = (solve, what) => solve.settled ? "" : `${what} ${solve.done ? "did not settle" : "is still settling"}: a next step would move ${solve.residual.toExponential(0)} of its mass. `;
   return open(line.solving, "q") + (line.plain === line.solving ? "" : open(line.plain, "q at t = 1"));
 }
 
@@ -132,15 +145,22 @@ function describe() {
   $("python").textContent = asPython();
 }
 
-/** The settings as the call that reproduces q. */
+const SLOWLY = "# m = inf settles slowly, in the page too: tv may be 0.01 off, q itself by far more.";
+
+/** The settings as the call that reproduces q and prints how it ended and its distance from ν. */
 function asPython() {
   const { m, t, beta, tP } = criterion(), number = v => v === Infinity ? "np.inf" : String(v);
-  return ["import numpy as np", "from scipy.stats import norm", "from mtbayes import Criterion, fixed_point", "",
+  return ["import numpy as np", "from scipy.stats import norm", "from mtbayes import Criterion, fixed_point", "from mtbayes.metrics.distance import total_variation", "",
     `points = np.array([${line.points.map(one => +one.x.toFixed(4)).join(", ")}])`,
     `theta = np.linspace(-${HALF}, ${HALF}, ${GRID})`,
     `prior = norm.pdf(theta, ${line.mean}, ${PRIOR_STD})`,
     "log_lik = norm.logpdf(points, theta[:, None])  # [models, rows]",
     `criterion = Criterion(m=${number(m)}, t=${t}, beta=${number(beta)}, t_p=${tP})`,
-    "q = fixed_point(log_lik, prior / prior.sum(), criterion).state",
-    "predictive = q @ norm.pdf(points, theta[:, None])  # p_q at the points", ""].join("\n");
+    "solution = fixed_point(log_lik, prior / prior.sum(), criterion)", "print(solution.status)", "q = solution.state",
+    "predictive = q @ norm.pdf(points, theta[:, None])  # p_q at the points", "",
+    `x = np.linspace(${X[0]}, ${-X[0]}, ${X_SIZE})`,
+    "nu = 0.7 * norm.pdf(x, 2, np.sqrt(2)) + 0.3 * norm.pdf(x, -2, np.sqrt(2))",
+    "tv = total_variation(q @ norm.pdf(x, theta[:, None]), nu, x[1] - x[0]).value",
+    ...(m === Infinity ? [SLOWLY] : []),
+    'print(f"TV from nu: {tv:.3f}")', ""].join("\n");
 }

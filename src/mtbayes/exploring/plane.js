@@ -126,6 +126,7 @@ function describePlane() {
   for (const [name, { right, sure, loss }] of Object.entries(told))
     $(`scores-${name}`).textContent = `Right on ${NEW_ROWS} new rows: ${percent(right)}. On average it says ${percent(sure)}. Log loss ${loss.toFixed(3)}.`;
   plane.told = told;
-  $("plane-words").textContent = `${wrongRows()} of ${ROWS.length} labels are wrong. The fit at t = 1 is right on ${percent(told.plain.right)} of new rows whose labels are right, `
+  const words = `${wrongRows()} of ${ROWS.length} labels are wrong. The fit at t = 1 is right on ${percent(told.plain.right)} of new rows whose labels are right, `
     + `the fit at t = ${plane.t} on ${percent(told.robust.right)}; their log losses are ${told.plain.loss.toFixed(3)} and ${told.robust.loss.toFixed(3)}.`;
+  if ($("plane-words").textContent !== words) $("plane-words").textContent = words; // it is read aloud when it is written
 }

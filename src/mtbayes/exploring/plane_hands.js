@@ -15,7 +15,10 @@ function nearest([x, y], reach) {
 
 const WRONG = {
   none: () => ROWS.map(row => row.y),
-  random: () => { const { uniform } = randomNumbers(3); return ROWS.map(row => uniform() < 0.3 ? 1 - row.y : row.y); },
+  random: () => {
+    const lots = ROWS.map(randomNumbers(3).uniform), first = lots.slice().sort((a, b) => a - b)[0.3 * ROWS.length];
+    return ROWS.map((row, i) => lots[i] < first ? 1 - row.y : row.y);
+  },
   patch: () => ROWS.map(row => Math.hypot(row.x[0] + 0.75, row.x[1] - 0.55) < 0.42 ? 1 : row.y),
 };
 
@@ -42,7 +45,7 @@ function bindPlane(canvas) {
     else if (event.key === "Enter" || event.key === " ") {
       const i = nearest(plane.cursor, Infinity);
       flip(i);
-      $("live").textContent = `Label of the row at ${ROWS[i].x.map(v => shown(v, 1)).join(", ")} is now ${plane.labels[i] ? "square" : "circle"}.`;
+      $("live").textContent = `Label of the row at ${ROWS[i].x.map(v => shown(v, 1)).join(", ")} is now ${plane.labels[i] ? "square" : "circle"}: ${plane.labels[i] === ROWS[i].y ? "right again" : "wrong"}.`;
     } else return;
     plane.moved = true;
     event.preventDefault();
@@ -89,4 +92,5 @@ function startTabs() {
 startLine();
 startPlane();
 startTabs();
+$("home").hidden = !document.referrer.startsWith(new URL(".", location).href); // a copy that was sent alone has no site around it
 document.body.dataset.ready = "yes";

@@ -19,7 +19,7 @@ const shown = (value, digits = 2) => value.toFixed(digits).replace("-", "\u2212"
 class Plot {
   constructor(id, heights, from, to) {
     this.svg = $(id);
-    Object.assign(this, { heights, from, to, top: 1, left: 12, right: 12, foot: 22, head: 8 });
+    Object.assign(this, { heights, from, to, top: 1, left: 16, right: 16, foot: 22, head: 8 });
     this.back = draw("g", {}, this.svg); // axes
     this.curves = draw("g", {}, this.svg);
     this.front = draw("g", {}, this.svg);
