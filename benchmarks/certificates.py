@@ -97,10 +97,7 @@ def load(epsilon: float, rows: int) -> Data:
 def certified(data: Data, m: int, t: float, risk: str, of: str, modes: int = 1):
     """A bound, and the seconds that it took."""
     begin = time.perf_counter()
-    beta = 5.0 * m if modes == 1 else 50.0 * m
-    model = RobustClassifier(
-        m=m, modes=modes, beta=beta, t=t, hidden=(25,), epochs=EPOCHS, random_state=0
-    )
+    model = RobustClassifier(m=m, modes=modes, t=t, hidden=(25,), epochs=EPOCHS, random_state=0)
     bound = model.certify(data.x, data.y, risk=risk, of=of)
     return bound, time.perf_counter() - begin
 
