@@ -96,8 +96,9 @@ def exchanged() -> dict:
     devices = Devices.of(mesh())
     rows = devices.batches(Rows(*(np.stack([v] * 4) for v in (x, y, np.ones(size, np.float32)))))
     raw = jax.random.key_data(jax.random.key(0))
-    state, raw, hyper = devices.everywhere((training.start, raw, training.hyper))
-    program = streamed(training.settings).lower(state, rows, raw, hyper).compile()
+    count = np.int32(4)
+    state, count, raw, hyper = devices.everywhere((training.start, count, raw, training.hyper))
+    program = streamed(training.settings).lower(state, rows, count, raw, hyper).compile()
     inside, step, chunk, kinds = "", 0, 0, []
     for line in program.as_text().splitlines():
         if line and not line.startswith((" ", "}")):
