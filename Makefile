@@ -31,7 +31,8 @@ test: lint
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m slow
 
-# Ours beside PyTorch, bayesian-torch, NumPyro and scikit-learn; about twenty minutes.
+# Ours beside PyTorch, bayesian-torch, NumPyro and scikit-learn; about an hour alone, a third of it
+# with `--quick`.
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps bayesian-torch==0.5.0

@@ -145,16 +145,22 @@ def states(listed: list[dict[str, Any]], code: Code) -> dict[str, str]:
 
 
 HEAD = """# Evidence: what was measured when
-The numbers that these pages measure were printed by commands. Here are the commands, the commits
-whose code they measured, and whether that is still the code that stands here. **Fresh**: nothing
-that the command depends on has changed since. **Older than the code**: something has, perhaps
-something that does not matter; the numbers are those of the commit named.
+Here is each command whose numbers these pages show, the commit whose code it measured, and whether
+that is still the code that stands here. **Fresh**: nothing that the command depends on has changed
+since. **Older than the code**: something has, perhaps something that does not matter; the numbers
+are those of the commit named.
 
 Written by `make evidence` from `evidence.json`, which also says which files of the code each
-command starts from. A test fails where this page calls something fresh that is not. Words,
-comments and layout do not count as changes. For numbers that were saved before this page was
-kept, the commit is the one that brought them into the documents; where parts of a file were
-measured at different times, it is that of the oldest.
+command starts from. A test fails where this page calls something fresh that is not, and where a
+table of a page is not that of the saved file. Words, comments and layout do not count as changes.
+Where parts of a file were measured at different times, the commit is that of the oldest. README
+shows the tables, images and verdicts of the pages below.
+
+Not in the list are trials: numbers that tell why something was decided as it was, in
+[design](design.md), and where [modes](modes.md), [text](text.md), [the mathematics](mathematics.md)
+and the pages on choosing and performance speak of what was tried, of other splits or of earlier
+code. They were measured once, by scripts that were not kept, and say nothing of the code that
+stands here.
 
 | what | shown in | command | commit | date | numbers are |
 |---|---|---|---|---|---|
@@ -165,7 +171,7 @@ def page(listed: list[dict[str, Any]], state: dict[str, str]) -> str:
     """The document, for the states given."""
     lines = []
     for one in listed:
-        pages = ", ".join(f"[{path}]({path})" for path in one["pages"])
+        pages = ", ".join(f"[{Path(path).stem}]({path})" for path in one["pages"])
         shown = f"**{FRESH}**" if state[one["name"]] == FRESH else OLD
         lines.append(
             f"| {one['about']} | {pages} | `{one['command']}` | {one['commit']} | {one['date']} "

@@ -62,7 +62,8 @@ def verbatim(name: str) -> str:
 def grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
+    text = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return re.sub(r"\|  (?=\|)", "| ", text)
 
 
 def percent(value: str) -> str:
@@ -226,7 +227,7 @@ def speed_of_modes() -> str:
 
 def growth() -> str:
     """The MNIST network with one size changed at a time."""
-    lines = [line for line in read("measured/performance/steps.csv") if line["sweep"]]
+    lines = read("measured/performance/growth.csv")
     sizes = {"m": "m", "batch": "batch", "width": "width", "modes": "networks"}
     rows = []
     for sweep, title in sizes.items():
@@ -254,7 +255,7 @@ def fresh() -> str:
         elif "fit_s" in numbers:
             told = f"{numbers['process_s']:.1f} s, of which {numbers['fit_s']:.1f} s are the fit"
         else:
-            told = f"{1000 * numbers['import_s']:.0f} ms; all names {numbers['all_names_s']:.1f} s"
+            told = f"{1000 * numbers['import_s']:.1g} ms; all names {numbers['all_names_s']:.1f} s"
         rows.append([what, told])
     return grid(["what", "measured"], rows)
 
@@ -394,7 +395,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "performance/modes": speed_of_modes,
     "performance/growth": growth,
     "performance/fresh": fresh,
-    "performance/rate": lambda: verbatim("performance/rate.txt"),
     "scale/rows": scale(
         "rows",
         {"rows": "rows", "cpu us a row": "processor µs a row", "peak_mb": "peak memory, MB"},
